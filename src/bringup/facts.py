@@ -28,7 +28,17 @@ PHASES: tuple[str, ...] = (
 )
 
 EventKind = Literal[
-    "state", "phase", "progress", "figure", "settings", "symptom", "probe", "link", "exit", "diagnosis", "change"
+    "state",
+    "phase",
+    "progress",
+    "figure",
+    "settings",
+    "symptom",
+    "probe",
+    "link",
+    "exit",
+    "diagnosis",
+    "change",
 ]
 
 

@@ -16,7 +16,9 @@ _SECRET_NAME = re.compile(
     r"api[_-]?key|access[_-]?key|private[_-]?key|key)$"
 )
 #: names that end like a secret and are none
-_PLAIN_NAME = re.compile(r"(?i)(?:max|num|min|stop|eos|bos|pad|sep|cls|mask|image|sort|primary|partition)[_-]?(?:token|key)$")
+_PLAIN_NAME = re.compile(
+    r"(?i)(?:max|num|min|stop|eos|bos|pad|sep|cls|mask|image|sort|primary|partition)[_-]?(?:token|key)$"
+)
 _SHAPES = re.compile(
     r"\bhf_[A-Za-z0-9]{16,}\b|\bsk-[A-Za-z0-9_-]{16,}\b|\bghp_[A-Za-z0-9]{20,}\b|\bnvapi-[A-Za-z0-9_-]{16,}\b"
     r"|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"

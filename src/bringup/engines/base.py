@@ -42,7 +42,9 @@ class Engine:
     read: Callable[[Sequence[str]], Options]
     #: parses a settings line found by the grammar (named by its ``settings`` key) into settings
     settings: Mapping[str, Callable[[str], Mapping[str, Any] | None]] = field(default_factory=dict)
-    #: "program of N" words shown when a log is to be told apart: phrases only this engine prints
+    #: environment variables that set an option: name -> key of ``flags.options``
+    env: Mapping[str, str] = field(default_factory=dict)
+    #: phrases only this engine prints, for telling whose log it is
     fingerprints: tuple[str, ...] = ()
     #: whether the plan room knows this engine's arithmetic
     plans: bool = False

@@ -54,6 +54,7 @@ def load_grammar(file: Traversable) -> Grammar:
         default_host=str(data.get("default_host", "127.0.0.1")),
         default_port=data.get("default_port"),
         ready_is_log=bool(data.get("ready_is_log", True)),
+        processes=tuple(data.get("processes", [])),
     )
 
 

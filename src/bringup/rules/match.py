@@ -55,7 +55,9 @@ class Matcher(Generic[T]):
             found = pattern.search(line)
             if found is None:
                 continue
-            groups = {k: v for k, v in found.groupdict().items() if v is not None} if not isinstance(found, bool) else {}
+            groups = (
+                {k: v for k, v in found.groupdict().items() if v is not None} if not isinstance(found, bool) else {}
+            )
             hits.append(Hit(owner, pattern, groups))
         return hits
 
@@ -88,7 +90,7 @@ def required_literal(source: str) -> str | None:
         elif char not in ".^$*+?{}|":
             literal = char
         after = source[i + step : i + step + 1]
-        if char == "{" :
+        if char == "{":
             step = source.find("}", i) - i + 1 or 1
         if depth == 0 and literal is not None and after not in ("*", "?", "{"):
             runs[-1] += literal

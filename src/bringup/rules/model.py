@@ -116,5 +116,7 @@ class Grammar:
     budgets: dict[str, float] = field(default_factory=dict)
     default_host: str = "127.0.0.1"
     default_port: int | None = None
-    #: what says "ready" in a log that nobody can probe: the ids of the line rules with ``ready``
+    #: whether the log's own ready line is proof enough for a log that nobody can probe
     ready_is_log: bool = True
+    #: titles (substrings of the command line) of child processes without which the server is dead
+    processes: tuple[str, ...] = ()

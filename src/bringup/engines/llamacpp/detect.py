@@ -22,7 +22,13 @@ _FLAGS = {
     "--api-key": "key",
 }
 _PROGRAMS = frozenset(
-    {"llama-server", "llama-server.exe", "bringup.engines.llamacpp.serve", "xllama_serve.py", "xllamacpp.server"}
+    {
+        "llama-server",
+        "llama-server.exe",
+        "bringup.engines.llamacpp.serve",
+        "xllama_serve.py",
+        "xllamacpp.server",
+    }
 )
 
 
@@ -51,5 +57,11 @@ ENGINE = Engine(
     package="bringup.engines.llamacpp",
     claims=claims,
     read=read,
+    env={
+        "LLAMA_ARG_MODEL": "model",
+        "LLAMA_ARG_HOST": "host",
+        "LLAMA_ARG_PORT": "port",
+        "LLAMA_API_KEY": "key",
+    },
     fingerprints=("llama_", "ggml_", "llama.cpp", "srv  ", "llama-server", "common_param", "gguf"),
 )

@@ -44,5 +44,11 @@ ENGINE = Engine(
     claims=claims,
     read=read,
     settings={"server_args": parse_server_args},
-    fingerprints=("server_args=", "sglang/srt/", "sglang.srt", "sglang.launch_server", "fired up and ready to roll"),
+    fingerprints=(
+        "server_args=",
+        "sglang/srt/",
+        "sglang.srt",
+        "sglang.launch_server",
+        "fired up and ready to roll",
+    ),
 )

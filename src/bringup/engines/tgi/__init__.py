@@ -27,5 +27,11 @@ ENGINE = Engine(
     package="bringup.engines.tgi",
     claims=claims,
     read=read,
-    fingerprints=("text_generation_launcher", "text-generation-launcher", "text_generation_router", "ShardCannotStart"),
+    env={"MODEL_ID": "model", "HOSTNAME": "host", "PORT": "port", "API_KEY": "key"},
+    fingerprints=(
+        "text_generation_launcher",
+        "text-generation-launcher",
+        "text_generation_router",
+        "ShardCannotStart",
+    ),
 )

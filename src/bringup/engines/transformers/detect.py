@@ -35,5 +35,10 @@ ENGINE = Engine(
     package="bringup.engines.transformers",
     claims=claims,
     read=read,
-    fingerprints=("transformers serve", "transformers/cli/serv", "[transformers]", "transformers/commands/serving"),
+    fingerprints=(
+        "transformers serve",
+        "transformers/cli/serv",
+        "[transformers]",
+        "transformers/commands/serving",
+    ),
 )

@@ -21,7 +21,13 @@ _FLAGS = {
     "--runner": "runner",
     "--task": "task",
 }
-_TASKS = {"embed": "embedding", "embedding": "embedding", "pooling": "embedding", "score": "rerank", "rerank": "rerank"}
+_TASKS = {
+    "embed": "embedding",
+    "embedding": "embedding",
+    "pooling": "embedding",
+    "score": "rerank",
+    "rerank": "rerank",
+}
 
 
 def claims(words: Words) -> tuple[str, ...] | None:
@@ -60,6 +66,15 @@ ENGINE = Engine(
     package="bringup.engines.vllm",
     claims=claims,
     read=read,
+    env={"VLLM_API_KEY": "key"},
     settings={"non_default_args": parse_non_default_args},
-    fingerprints=("vllm/", "(APIServer pid=", "(EngineCore", "vLLM API server", "vLLM server", "VLLM_", "vllm serve"),
+    fingerprints=(
+        "vllm/",
+        "(APIServer pid=",
+        "(EngineCore",
+        "vLLM API server",
+        "vLLM server",
+        "VLLM_",
+        "vllm serve",
+    ),
 )

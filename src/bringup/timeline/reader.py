@@ -1,0 +1,259 @@
+"""The timeline of one source: bytes in, typed events out, a view of where the start is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from bringup.engines import Engine
+from bringup.facts import Event, Line
+from bringup.redact import redact_text, secret_name
+from bringup.rules import Hit, LineRule, Matcher
+from bringup.timeline.evidence import Evidence, record, seen_of
+from bringup.timeline.lines import LineSplitter, RawLine
+from bringup.timeline.phases import Phases
+from bringup.timeline.prefix import Message, split_messages
+from bringup.timeline.progress import figures, progress
+from bringup.timeline.traces import Tracebacks
+from bringup.timeline.view import KEEP_TRACES, Seen, Trace, View
+
+#: characters of a line that are kept as evidence
+SHOWN = 2000
+_ERROR_LINE = re.compile(
+    r"(?:\b(?:ERROR|CRITICAL|FATAL|Error|Exception|Fatal|fatal error|Aborted|panicked)\b|\berror: )"
+)
+_ERROR_LEVELS = frozenset({"ERROR", "CRITICAL", "FATAL", "E", "F"})
+
+
+class Timeline:
+    """Reads one source of one start. Feed bytes as they come, ``flush`` when no more will come.
+
+    Events come without ``seq``, ``run``, ``attempt`` and ``at``; ``t_s`` is what the caller says (seconds since
+    start), or None for a recorded log. If the source holds several startups, ``view`` is about the last one.
+    """
+
+    def __init__(
+        self, engine: Engine, source: str = "log", secrets: frozenset[str] = frozenset(), offset: int = 0
+    ) -> None:
+        self.engine = engine
+        self.source = source
+        self._secrets = secrets
+        self._grammar = engine.grammar
+        self._lines: Matcher[LineRule] = Matcher((r, r.pattern) for r in self._grammar.rules)
+        self._evidence = Evidence(engine.failures)
+        self._splitter = LineSplitter(offset)
+        self._last_bar: tuple[str | None, str] | None = None
+        self._begin(0)
+
+    def _begin(self, restarts: int) -> None:
+        self.view = View(engine=self.engine.name, restarts=restarts)
+        self._phases = Phases(self._grammar.order, self.view)
+        self._traces = Tracebacks()
+
+    @property
+    def offset(self) -> int:
+        """Bytes consumed so far, from the start of the source."""
+        return self._splitter.offset
+
+    def feed(self, data: bytes, t_s: float | None = None) -> list[Event]:
+        """Events of the lines that *data* completes."""
+        events: list[Event] = []
+        for line in self._splitter.feed(data):
+            self._line(line, t_s, events)
+        return events
+
+    def flush(self, t_s: float | None = None) -> list[Event]:
+        """Events of a last line without an end."""
+        events: list[Event] = []
+        for line in self._splitter.flush():
+            self._line(line, t_s, events)
+        return events
+
+    # -- one line -------------------------------------------------------------------------------------------
+
+    def _line(self, raw: RawLine, t_s: float | None, events: list[Event]) -> None:
+        if not raw.text:
+            return
+        for message in split_messages(raw.text, self._grammar.prefixes):
+            self._message(raw, message, t_s, events)
+
+    def _message(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event]) -> None:
+        rules = self._lines.find(message.text) if message.text else ()
+        for hit in rules:
+            if hit.owner.restart and self._is_restart():
+                self._begin(self.view.restarts + 1)
+                restart = {"name": self.view.phase, "worker": None, "restart": self.view.restarts}
+                events.append(self._event("phase", restart, raw, message, t_s))
+                break
+        view = self.view
+        view.lines += 1
+        view.t_s = t_s
+        settings = next((h for h in rules if h.owner.settings), None)
+        if settings is not None:
+            # Recognised first and kept from every other rule: its names are other rules' words.
+            self._settings(settings, raw, message, t_s, events)
+            return
+        for hit in rules:
+            self._known(hit, raw, message, t_s, events)
+        if raw.bar and rules:
+            return
+        self._failures(raw, message, t_s, events, known=bool(rules))
+
+    def _is_restart(self) -> bool:
+        view = self.view
+        return bool(view.settings or view.serving or view.ready or view.stopping or view.phase not in ("spawn", "args"))
+
+    def _settings(
+        self, hit: Hit[LineRule], raw: RawLine, message: Message, t_s: float | None, events: list[Event]
+    ) -> None:
+        view = self.view
+        parse = self.engine.settings.get(hit.owner.settings or "")
+        found = parse(message.text) if parse else None
+        view.known += 1
+        view.moved = view.lines
+        if found:
+            clean = {k: self._redacted(k, v) for k, v in found.items()}
+            view.settings.update(clean)
+            view.host = str(found["host"]) if found.get("host") else view.host
+            if isinstance(found.get("port"), int):
+                view.port = found["port"]
+            events.append(self._event("settings", {"settings": clean}, raw, message, t_s))
+        self._enter(hit.owner, raw, message, t_s, events)
+
+    def _redacted(self, name: str, value: Any) -> Any:
+        if secret_name(name) and value not in (None, "", [], False):
+            return "[redacted]"
+        if isinstance(value, str):
+            return redact_text(value, self._secrets)
+        return value if isinstance(value, (int, float, bool, type(None), list, dict)) else str(value)
+
+    def _known(
+        self, hit: Hit[LineRule], raw: RawLine, message: Message, t_s: float | None, events: list[Event]
+    ) -> None:
+        rule, view = hit.owner, self.view
+        view.known += 1
+        if rule.stopping and not view.stopping:
+            view.stopping = view.lines
+        if rule.self_noise:
+            return
+        self._endpoint(hit.groups)
+        moving = self._progress(rule, hit.groups, raw, message, t_s, events)
+        if moving is None:
+            found = figures(hit.groups)
+            if found:
+                self._figures(rule, found, raw, message, t_s, events)
+        if rule.stopping:
+            return
+        view.moved = view.lines
+        self._enter(rule, raw, message, t_s, events)
+        if rule.unready:
+            view.ready = 0
+        elif rule.ready and not view.ready:
+            view.ready = view.lines
+        if rule.phase in ("serving", "ready", "warmup") and not view.serving:
+            view.serving = view.lines
+
+    def _endpoint(self, groups: Mapping[str, str]) -> None:
+        view = self.view
+        host, port = groups.get("host"), groups.get("port", "")
+        if groups.get("url"):
+            parts = urlsplit(groups["url"])
+            host, port = parts.hostname, str(parts.port or "")
+        if port.isdigit():
+            view.port = int(port)
+            view.host = host or view.host
+        view.version = groups.get("version") or view.version
+        view.model = groups.get("model") or view.model
+
+    def _enter(self, rule: LineRule, raw: RawLine, message: Message, t_s: float | None, events: list[Event]) -> None:
+        for data in self._phases.see(rule, message.rank, t_s):
+            events.append(self._event("phase", data, raw, message, t_s))
+
+    def _progress(
+        self,
+        rule: LineRule,
+        groups: Mapping[str, str],
+        raw: RawLine,
+        message: Message,
+        t_s: float | None,
+        events: list[Event],
+    ) -> dict[str, Any] | None:
+        moving = progress(groups)
+        if moving is None:
+            return None
+        key = (rule.id, f"{moving['done']}/{moving['fraction']}")
+        if key != self._last_bar:  # a bar repaints itself many times at the same place
+            self._last_bar = key
+            self._phases.progress(rule.phase, moving["fraction"])
+            data = {"phase": rule.phase, "rule": rule.id, **moving}
+            events.append(self._event("progress", data, raw, message, t_s))
+        return moving
+
+    def _figures(
+        self,
+        rule: LineRule,
+        found: dict[str, Any],
+        raw: RawLine,
+        message: Message,
+        t_s: float | None,
+        events: list[Event],
+    ) -> None:
+        view = self.view
+        if view.worker == "draft" and rule.worker != "target":
+            found = {k if k.startswith("draft_") else f"draft_{k}": v for k, v in found.items()}
+        for name, value in found.items():
+            view.figures.setdefault(name, value)
+        events.append(self._event("figure", {"rule": rule.id, "figures": found}, raw, message, t_s))
+
+    # -- failures -------------------------------------------------------------------------------------------
+
+    def _failures(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event], known: bool) -> None:
+        view = self.view
+        shown: Line | None = None
+        exception = self._traces.feed(message.text, message.rank, view.lines)
+        hits = self._evidence.search(message.text)
+        if exception is not None and len(view.traces) < KEEP_TRACES:
+            shown = self._shown(raw, message)
+            trace = Trace(
+                exception.first, view.lines, shown, exception.name, exception.message, message.rank, raw.offset,
+                after_stop=bool(view.stopping),
+            )  # fmt: skip
+            view.traces.append(trace)
+        if hits:
+            shown = shown or self._shown(raw, message)
+            base = Seen(shown, view.lines, raw.offset, {})
+            for hit in hits:
+                found = record(view.found, hit, seen_of(hit, base))
+                if found is not None:
+                    found.after_stop = bool(view.stopping)
+                    found.after_ready = bool(view.ready)
+                    found.phase = view.phase
+                    data = {
+                        "rule": found.rule.id, "class": found.rule.class_, "role": found.rule.role,
+                        "fatal": found.rule.fatal, "text": shown.text[:400],
+                    }  # fmt: skip
+                    events.append(self._event("symptom", data, raw, message, t_s))
+        self._telling(raw, message, known, shown)
+
+    def _telling(self, raw: RawLine, message: Message, known: bool, shown: Line | None) -> None:
+        view = self.view
+        if known or not message.text.strip():
+            return
+        shown = shown or self._shown(raw, message)
+        view.tail.append(shown)
+        if message.level in _ERROR_LEVELS or _ERROR_LINE.search(message.text):
+            view.errors.append((view.lines, shown))
+            if len(view.first_errors) < 20:
+                view.first_errors.append((view.lines, shown))
+
+    def _shown(self, raw: RawLine, message: Message) -> Line:
+        text = redact_text(message.text[:SHOWN], self._secrets)
+        return Line(self.source, raw.number, message.rank, text)
+
+    def _event(self, kind: Any, data: Mapping[str, Any], raw: RawLine, message: Message, t_s: float | None) -> Event:
+        return Event(
+            kind=kind, data=data, source=self.source, offset=raw.offset, line=raw.number, log_at=message.time,
+            t_s=t_s, phase=self.view.phase, worker=self._phases.worker, rank=message.rank,
+        )  # fmt: skip
