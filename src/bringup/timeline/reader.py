@@ -45,12 +45,19 @@ class Timeline:
         self._evidence = Evidence(engine.failures)
         self._splitter = LineSplitter(offset)
         self._last_bar: tuple[str | None, str] | None = None
+        #: grows whenever the source shows life; lines that only our own probes cause do not count
+        self.movement = 0
         self._begin(0)
 
     def _begin(self, restarts: int) -> None:
         self.view = View(engine=self.engine.name, restarts=restarts)
         self._phases = Phases(self._grammar.order, self.view)
         self._traces = Tracebacks()
+
+    def restart(self) -> None:
+        """The source begins again from its first byte (it was cut or replaced)."""
+        self._splitter = LineSplitter()
+        self._begin(self.view.restarts + 1)
 
     @property
     def offset(self) -> int:
@@ -90,6 +97,8 @@ class Timeline:
         view = self.view
         view.lines += 1
         view.t_s = t_s
+        if not (rules and all(h.owner.self_noise for h in rules)):
+            self.movement += 1
         settings = next((h for h in rules if h.owner.settings), None)
         if settings is not None:
             # Recognised first and kept from every other rule: its names are other rules' words.

@@ -1,0 +1,73 @@
+"""``up --foreground``, for supervisors: signals go to the server, its log to standard output, its code is ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+from bringup.facts import Exit
+from bringup.follow import Data, Follower
+from bringup.launch.attempt import AttemptDir
+from bringup.pilot.recorder import Recorder
+from bringup.pilot.session import Session
+from bringup.pilot.stopmark import ask_stop
+
+#: what a supervisor may send to the server through us
+FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+
+def in_foreground(session: Session, recorder: Recorder, attempt: AttemptDir, pgid: int) -> int:
+    """Follows until the server is gone; returns its own exit code (128 + N for signal N)."""
+    asked = threading.Event()
+
+    def forward(number: int, _: FrameType | None) -> None:
+        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT) and not asked.is_set():
+            asked.set()
+            ask_stop(attempt)
+        try:
+            os.killpg(pgid, number)
+        except ProcessLookupError:
+            pass  # it ended by itself a moment ago; its exit is on the way
+
+    numbers = [getattr(signal, name) for name in FORWARDED]
+    before = {n: signal.signal(n, forward) for n in numbers}
+    tee = threading.Thread(target=_tee, args=(attempt,), daemon=True)
+    tee.start()
+    try:
+        session.run("end")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    tee.join(2.0)
+    return own_code(attempt.read_exit())
+
+
+def own_code(ended: Exit | None) -> int:
+    """The code that a shell would show for this end; 1 where it is not known."""
+    if ended is None:
+        return 1
+    if ended.code is not None:
+        return ended.code
+    return 128 + int(signal.Signals[ended.signal]) if ended.signal else 1
+
+
+def _tee(attempt: AttemptDir) -> None:
+    follower = Follower(attempt.log, exit_file=attempt.exit_file)
+    over = False
+    try:
+        while True:
+            signals = follower.wait(0.0 if over else None)
+            for found in signals:
+                if isinstance(found, Data):
+                    sys.stdout.buffer.write(found.data)
+                    sys.stdout.buffer.flush()
+            if over and not any(isinstance(s, Data) for s in signals):
+                return
+            over = over or attempt.read_exit() is not None
+    except (OSError, ValueError):
+        return  # nobody reads our output any more; the server and its log go on
+    finally:
+        follower.close()
