@@ -1,6 +1,6 @@
 """Whether rule files keep their word: every stanza carries its own proof, and this looks at it.
 
-Pure functions over loaded rules. Each returns a list of complaints (one sentence each); an empty list is good.
+Pure functions over loaded rules. Each returns a list of complaints, one sentence each; empty is good.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from bringup.rules.model import FailureRule, Grammar, Pattern
 #: words of the ``exit`` key beside signal names and exit codes: what the caller can know without a line
 _EXIT_WORD = re.compile(r"^(?:SIG[A-Z]+[0-9]*|\d{1,3}|OOM|VANISHED|WARMUP)$")
 _FIELD = re.compile(r"\{(\w+)\}")
-_SCOPES = frozenset(
-    {"memory", "capacity", "graph", "parallel", "quantisation", "model", "network", "package", "retry"}
-)
+_SCOPES = frozenset({"memory", "capacity", "graph", "parallel", "quantisation", "model", "network", "package", "retry"})
 _PLACES = frozenset({"flag", "env", "package", "host", "action"})
 
 
@@ -30,7 +28,7 @@ def classes() -> frozenset[str]:
 
 
 def messages(text: str, prefixes: Sequence[re.Pattern[str]] = ()) -> list[str]:
-    """The messages of *text*: its lines without engine prefixes, split where a prefix stands in the middle."""
+    """The messages of *text*: its lines without prefixes, split where a prefix stands in the middle."""
     found: list[str] = []
     for line in text.splitlines():
         cuts = sorted({m.start() for p in prefixes for m in p.finditer(line, 1) if m.groupdict().get("time")})
@@ -51,7 +49,7 @@ def _bare(piece: str, prefixes: Sequence[re.Pattern[str]]) -> str:
 
 
 def satisfied(rule: FailureRule, lines: Sequence[str]) -> bool:
-    """Whether *lines* (messages) satisfy *rule*: all, and one of any, within ``within`` lines; none nowhere."""
+    """Whether *lines* (messages) satisfy *rule*: all and one of any within ``within`` lines, none nowhere."""
     if any(p.search(line) for p in rule.none for line in lines):
         return False
     groups = [_places([p], lines) for p in rule.all]
@@ -89,7 +87,7 @@ def _grammar(grammar: Grammar) -> Iterator[str]:
             if any(rule.pattern.search(m) for m in messages(sample, grammar.prefixes)):
                 yield f"{name}: {rule.id} matches what it must not: {sample!r}"
         if any(_unsafe(rule.pattern, m) for s in rule.samples for m in messages(s, grammar.prefixes)):
-            yield f"{name}: {rule.id}: the prefilter literal {rule.pattern.literal!r} is not in a line that matches"
+            yield f"{name}: {rule.id}: prefilter literal {rule.pattern.literal!r} is not in a matching line"
 
 
 def check_failures(rules: Sequence[FailureRule], prefixes: Sequence[re.Pattern[str]] = ()) -> list[str]:
@@ -99,9 +97,10 @@ def check_failures(rules: Sequence[FailureRule], prefixes: Sequence[re.Pattern[s
 
 def _failures(rules: Sequence[FailureRule], prefixes: Sequence[re.Pattern[str]]) -> Iterator[str]:
     yield from _unique("failures", [r.id for r in rules])
+    benign = [r for r in rules if r.role == "benign"]
     for rule in rules:
         yield from _shape(rule)
-        yield from _samples(rule, prefixes)
+        yield from _samples(rule, prefixes, benign)
         for sample in rule.samples:
             yield from _rivals(rule, messages(sample, prefixes), sample, rules)
 
@@ -127,7 +126,7 @@ def _shape(rule: FailureRule) -> Iterator[str]:
             yield f"{rule.id}: remedy {remedy.id}: no place {remedy.where!r}"
 
 
-def _samples(rule: FailureRule, prefixes: Sequence[re.Pattern[str]]) -> Iterator[str]:
+def _samples(rule: FailureRule, prefixes: Sequence[re.Pattern[str]], benign: Sequence[FailureRule]) -> Iterator[str]:
     if rule.patterns and not rule.samples:
         yield f"{rule.id}: no samples"
     for sample in rule.samples:
@@ -137,14 +136,15 @@ def _samples(rule: FailureRule, prefixes: Sequence[re.Pattern[str]]) -> Iterator
         if any(_unsafe(p, line) for p in rule.patterns for line in lines):
             yield f"{rule.id}: a prefilter literal is not in a line that matches"
     for sample in rule.not_samples:
-        if satisfied(rule, messages(sample, prefixes)):
+        lines = messages(sample, prefixes)
+        if rule.role != "benign":
+            lines = [line for line in lines if not any(satisfied(b, [line]) for b in benign)]
+        if satisfied(rule, lines):
             yield f"{rule.id} matches what it must not: {sample!r}"
 
 
-def _rivals(
-    rule: FailureRule, lines: Sequence[str], sample: str, rules: Sequence[FailureRule]
-) -> Iterator[str]:
-    """Others that would claim *sample*: a benign rule that hides it, a cause of another class that beats it."""
+def _rivals(rule: FailureRule, lines: Sequence[str], sample: str, rules: Sequence[FailureRule]) -> Iterator[str]:
+    """Others that would claim *sample*: a benign rule hides it, a cause of another class beats it."""
     for other in rules:
         if other is rule:
             continue
