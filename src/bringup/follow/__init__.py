@@ -1,0 +1,1 @@
+"""Follow: the log, the processes, the end of both."""

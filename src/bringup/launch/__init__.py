@@ -1,0 +1,1 @@
+"""Launch: the cradle, the attempt directory, and the foreground."""
