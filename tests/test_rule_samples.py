@@ -6,7 +6,14 @@ import pytest
 
 from bringup.engines import all_engines
 from bringup.rules import stack_failures
-from bringup.rules.check import check_failures, check_grammar, classes, messages, satisfied
+from bringup.rules.check import (
+    check_failures,
+    check_grammar,
+    check_summaries,
+    classes,
+    messages,
+    satisfied,
+)
 from bringup.rules.load import pattern
 from bringup.rules.model import FailureRule
 
@@ -42,6 +49,12 @@ def test_every_failure_rule_matches_its_samples_and_no_other_class_claims_them(n
     if not known.own_failures and name != "generic":
         pytest.skip(f"{name} has no failures.toml")
     assert check_failures(known.failures, prefixes) == []
+
+
+@pytest.mark.parametrize("name", ["sglang", "generic"])
+def test_a_summary_never_shows_a_question_mark(name: str) -> None:
+    known = all_engines()[name]
+    assert check_summaries(known.failures, known.grammar.prefixes) == []
 
 
 def test_the_stack_has_rules() -> None:

@@ -95,6 +95,16 @@ def check_failures(rules: Sequence[FailureRule], prefixes: Sequence[re.Pattern[s
     return list(_failures(rules, prefixes))
 
 
+def check_summaries(rules: Sequence[FailureRule], prefixes: Sequence[re.Pattern[str]] = ()) -> list[str]:
+    """Complaints about summaries that would show a question mark where a sample's own lines hold no value."""
+    return [
+        f"{rule.id}: {{{name}}} stays empty in its summary for {sample!r}"
+        for rule in rules
+        for sample in rule.samples
+        for name in sorted(_unfilled(rule, messages(sample, prefixes)))
+    ]
+
+
 def _failures(rules: Sequence[FailureRule], prefixes: Sequence[re.Pattern[str]]) -> Iterator[str]:
     yield from _unique("failures", [r.id for r in rules])
     benign = [r for r in rules if r.role == "benign"]
@@ -141,6 +151,14 @@ def _samples(rule: FailureRule, prefixes: Sequence[re.Pattern[str]], benign: Seq
             lines = [line for line in lines if not any(satisfied(b, [line]) for b in benign)]
         if satisfied(rule, lines):
             yield f"{rule.id} matches what it must not: {sample!r}"
+
+
+def _unfilled(rule: FailureRule, lines: Sequence[str]) -> set[str]:
+    """Placeholders of the summary that the rule's own patterns can fill, and did not on *lines*."""
+    regexes = [p.regex for p in rule.patterns if p.regex is not None]
+    own = {name for r in regexes for name in r.groupindex}
+    told = {k for r in regexes for m in map(r.search, lines) if m for k, v in m.groupdict().items() if v}
+    return (set(_FIELD.findall(rule.summary)) & own) - told
 
 
 def _rivals(rule: FailureRule, lines: Sequence[str], sample: str, rules: Sequence[FailureRule]) -> Iterator[str]:
