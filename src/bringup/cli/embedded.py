@@ -10,7 +10,7 @@ from bringup.report.reporter import Reporter
 def default_command(reporter: Reporter) -> tuple[str, ...]:
     """argv of the embedded engine on a free port; its environment is made first where it is missing."""
     found = embedded.ensure(data_dir(), reporter.note)
-    port, was_taken = embedded.free_port(embedded.PORT)
+    port, was_taken = embedded.free_port()
     if was_taken:
-        reporter.note(f"port {embedded.PORT} is taken, using {port}")
+        reporter.note(f"port 8080 is taken, using {port}")
     return tuple(found.argv(port))

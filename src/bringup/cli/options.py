@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,7 +19,7 @@ _DURATION = re.compile(r"(?P<n>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float] if TYPE_CHECKING else click.ParamType):  # type: ignore[misc]
     """``25s``, ``1m30s``, ``500ms``, ``90`` (seconds)."""
 
     name = "duration"

@@ -31,5 +31,7 @@ def command(run: str | None, grace: float, as_json: bool, quiet: bool, state_dir
     if as_json:
         click.echo(json.dumps(document, ensure_ascii=False))
     elif not quiet:
-        click.echo(f"{document.get('name', '?')}: {document.get('state', '?')}; no process of it is left, its port is free")
+        click.echo(
+            f"{document.get('name', '?')}: {document.get('state', '?')}; no process of it is left, its port is free"
+        )
     return 0

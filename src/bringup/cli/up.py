@@ -36,7 +36,7 @@ Examples:
 @click.option("--no-env-additions", is_flag=True, help="Do not add PYTHONUNBUFFERED=1 for the server.")
 @common(jsonl=True)
 @click.pass_context
-def command(ctx: click.Context, **given: Any) -> int:
+def command(ctx: click.Context, /, **given: Any) -> int:
     """Launch a server detached, follow its start, and say that it is ready or exactly why it failed.
 
     The command stands after `--` and is run as typed. Without one, a small real server is brought up: llama.cpp

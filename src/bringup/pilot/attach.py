@@ -40,7 +40,9 @@ def open_recorder(run_dir: RunDir, document: dict[str, Any], reporter: Reporter)
     return Recorder(document, reporter, run_dir, next_seq=last + 1)
 
 
-def refresh(state_dir: Path, run_dir: RunDir, reporter: Reporter | None = None, *, wait_s: float = 0.0) -> dict[str, Any]:
+def refresh(
+    state_dir: Path, run_dir: RunDir, reporter: Reporter | None = None, *, wait_s: float = 0.0
+) -> dict[str, Any]:
     """The run document as it is now: what happened since anybody looked is read, judged and recorded.
 
     If another process follows the run its record is taken; ``wait_s`` is how long to wait for it to end.
@@ -138,7 +140,15 @@ def _resume(
         run_id=run_dir.id,
     )
     session = Session(
-        recorder, known, command, timeline, follower, watched, probing, deadline_s=deadline_s, fail_on_stall=fail_on_stall
+        recorder,
+        known,
+        command,
+        timeline,
+        follower,
+        watched,
+        probing,
+        deadline_s=deadline_s,
+        fail_on_stall=fail_on_stall,
     )
     try:
         session.resume(alive=attempt.alive())
@@ -151,7 +161,9 @@ def _resume(
 
 def _replay(timeline: Timeline, log: Path, run_dir: RunDir) -> None:
     """Reads again what was read before, with the times at which it was read; records nothing."""
-    marks = [(e["offset"], e["t_s"]) for e in run_dir.events() if e.get("source") == "log" and e.get("offset") is not None]
+    marks = [
+        (e["offset"], e["t_s"]) for e in run_dir.events() if e.get("source") == "log" and e.get("offset") is not None
+    ]
     end = marks[-1][0] + 1 if marks else 0
     try:
         with log.open("rb") as file:
@@ -169,7 +181,7 @@ def _replay(timeline: Timeline, log: Path, run_dir: RunDir) -> None:
 
 def _command(document: Mapping[str, Any], pid: int | None) -> Command:
     """The command as it really runs (its key is needed to probe it), else as it was stored, redacted."""
-    argv = processes.argv_of(pid) if pid is not None else None
+    argv = processes.exe_and_cmdline(pid)[1] if pid is not None else None
     stored = document["attempts"][-1]["command"] if document["attempts"] else []
     found = commands.parse(argv or stored)
     if found.engine != document["engine"]:  # a process may rewrite its own title

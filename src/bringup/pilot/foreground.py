@@ -11,7 +11,6 @@ from types import FrameType
 from bringup.facts import Exit
 from bringup.follow import Data, Follower
 from bringup.launch.attempt import AttemptDir
-from bringup.pilot.recorder import Recorder
 from bringup.pilot.session import Session
 from bringup.pilot.stopmark import ask_stop
 
@@ -19,7 +18,7 @@ from bringup.pilot.stopmark import ask_stop
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
-def in_foreground(session: Session, recorder: Recorder, attempt: AttemptDir, pgid: int) -> int:
+def in_foreground(session: Session, attempt: AttemptDir, pgid: int) -> int:
     """Follows until the server is gone; returns its own exit code (128 + N for signal N)."""
     asked = threading.Event()
 

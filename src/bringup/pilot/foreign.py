@@ -24,6 +24,7 @@ from bringup.redact import redact_argv
 from bringup.report.documents import new_run_document
 from bringup.report.reporter import Reporter
 from bringup.states import State
+from bringup.targets import procfs
 from bringup.timeline import Timeline
 
 _SNIFF = 1 << 18
@@ -46,16 +47,14 @@ def watch_log(
     as finished and judged by what it says.
     """
     _check(log)
-    if pid is not None and processes.start_ticks(pid) is None:
+    if pid is not None and not procfs.is_alive(pid, None):
         raise UsageError(f"there is no process {pid}", "leave --pid out to find the writer of the log")
     main = pid if pid is not None else _writer(log)
-    argv = processes.argv_of(main) if main is not None else None
+    argv = processes.exe_and_cmdline(main)[1] if main is not None else None
     command = commands.parse(argv) if argv else Command(argv=(str(log),))
     known = engine(_engine_name(log, engine_name, command))
-    document = new_run_document(
-        run=new_run_id(), name=log.name, target="local", engine=known.name, model=command.model
-    )
-    started = processes.started_at(main) if main is not None else None
+    document = new_run_document(run=new_run_id(), name=log.name, target="local", engine=known.name, model=command.model)
+    started = procfs.started_at(main) if main is not None else None
     document["started"] = None if started is None else now_text(started)
     document["pid"] = main
     document["attempts"].append(
@@ -69,7 +68,7 @@ def watch_log(
     recorder.move(State.STARTING, None, 0.0)
     recorder.add(Event("phase", {"name": "spawn", "worker": None}, "bringup", t_s=0.0, phase="spawn"))
     timeline = Timeline(known, source=str(log.name))
-    pids = [(main, processes.start_ticks(main) or 0)] if main is not None else []
+    pids = [(main, procfs.start_ticks(main))] if main is not None else []
     follower = Follower(log, pids=pids)
     effective: Rung = probe if main is not None else "none"
     probing = Probing(
@@ -87,7 +86,7 @@ def watch_log(
             session.conclude()
         else:
             session.run("ready")
-            if recorder.state is State.FAILED and processes.start_ticks(main) is not None:
+            if recorder.state is State.FAILED and procfs.is_alive(main, None):
                 reporter.note(f"the process {main} is still there and hangs; bringup ends nothing it did not launch")
     finally:
         probing.stop()
@@ -113,7 +112,7 @@ def _writer(log: Path) -> int | None:
     """The process that the log is about: of all that hold it open for writing, the first ancestor."""
     writers = set(processes.writers_of(log))
     tops = [p for p in writers if not any(p in processes.descendants(q) for q in writers if q != p)]
-    return min(tops, key=lambda p: (processes.start_ticks(p) or 0, p), default=None)
+    return min(tops, key=lambda p: (procfs.start_ticks(p) or 0, p), default=None)
 
 
 def _engine_name(log: Path, asked: str | None, command: Command) -> str:
@@ -125,4 +124,3 @@ def _engine_name(log: Path, asked: str | None, command: Command) -> str:
         return command.engine
     with log.open("rb") as file:
         return whose(file.read(_SNIFF).decode("utf-8", "replace"))
-

@@ -64,7 +64,9 @@ def read_chunks(source: str) -> Iterator[bytes]:
             raise UsageError(f"`{source}` is a directory", "name the log file in it")
         file = path.open("rb")
     except FileNotFoundError:
-        raise UsageError(f"there is no file `{source}`", "see your runs with `bringup ps`, or pass `-` for stdin") from None
+        raise UsageError(
+            f"there is no file `{source}`", "see your runs with `bringup ps`, or pass `-` for stdin"
+        ) from None
     except OSError as exc:
         raise UsageError(f"cannot read `{source}`: {exc.strerror}") from None
     return _blocks(file)
@@ -88,7 +90,9 @@ def parse_exit(text: str) -> Exit:
         name = word if word.startswith("SIG") else f"SIG{word}"
         if name in signal.Signals.__members__:
             return Exit(None, name)
-        raise UsageError(f"`{text}` is neither an exit code nor a signal", "for example `--exit 1` or `--exit SIGKILL`") from None
+        raise UsageError(
+            f"`{text}` is neither an exit code nor a signal", "for example `--exit 1` or `--exit SIGKILL`"
+        ) from None
     if number < 0:
         return Exit(None, signal_name(-number))
     if 128 < number < 193:
@@ -102,4 +106,3 @@ def signal_name(number: int) -> str | None:
         return signal.Signals(number).name
     except ValueError:
         return None
-

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from bringup.clock import now_text, seconds_of
 from bringup.facts import Diagnosis, Event, Exit, Probe
 from bringup.ledger import RunDir
+from bringup.pilot.document import apply
 from bringup.report.documents import diagnosis_document, event_document, exit_document, probe_document
 from bringup.report.reporter import Reporter
 from bringup.states import MOVES, State
@@ -64,7 +65,9 @@ class Recorder:
             return
         if to not in MOVES[current]:
             raise ValueError(f"a run cannot go from {current.word} to {to.word}")
-        self.add(Event("state", {"state": to.word, "code": int(to), "from": current.word, "why": why}, "bringup", t_s=t_s))
+        self.add(
+            Event("state", {"state": to.word, "code": int(to), "from": current.word, "why": why}, "bringup", t_s=t_s)
+        )
 
     def probe(self, probe: Probe) -> None:
         self.add(Event("probe", probe_document(probe), "probe", t_s=probe.at_s))
@@ -81,7 +84,7 @@ class Recorder:
         event = replace(event, seq=self._seq, run=self.document["run"], attempt=self.attempt, at=self._wall())
         self._seq += 1
         told = event_document(event)
-        self._apply(told)
+        apply(self.document, told)
         if self._fd is not None:
             line = json.dumps(told, ensure_ascii=False).encode() + b"\n"
             self._safely(lambda: os.write(self._fd or 0, line))
@@ -91,55 +94,6 @@ class Recorder:
         return told
 
     # -- the document -----------------------------------------------------------------------------------------
-
-    def _apply(self, event: Mapping[str, Any]) -> None:
-        document, data = self.document, event["data"]
-        apply = getattr(self, f"_on_{event['kind']}", None)
-        if apply is not None:
-            apply(document, data, event)
-        if document["attempts"]:
-            current = document["attempts"][-1]
-            current["state"] = document["state"]
-            if event.get("t_s") is not None:
-                current["seconds"] = round(event["t_s"], 3)
-
-    @staticmethod
-    def _on_state(document: dict[str, Any], data: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        document["state"] = data["state"]
-        if data["state"] == "ready":
-            document["ready_s"] = event.get("t_s")
-            document["phase"] = "ready"
-            document["progress"] = document["eta_s"] = None
-        if State.of(data["state"]).final:
-            document["ended"] = event["at"]
-
-    @staticmethod
-    def _on_phase(document: dict[str, Any], data: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        # The log's word `ready` is a claim; the run is ready when it has answered.
-        document["phase"] = data["name"] if data["name"] != "ready" else document["phase"]
-        document["progress"] = document["eta_s"] = None
-
-    @staticmethod
-    def _on_progress(document: dict[str, Any], data: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        document["progress"] = {k: data.get(k) for k in ("fraction", "done", "total", "rate", "eta_s")}
-        document["eta_s"] = data.get("eta_s")
-
-    @staticmethod
-    def _on_link(document: dict[str, Any], data: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        document["link"] = data["link"]
-
-    @staticmethod
-    def _on_probe(document: dict[str, Any], data: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        others = [p for p in document["probes"] if p["rung"] != data["rung"]]
-        order = ("port", "health", "models", "completion")
-        document["probes"] = sorted([*others, dict(data)], key=lambda p: order.index(p["rung"]))
-
-    @staticmethod
-    def _on_diagnosis(document: dict[str, Any], data: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        found = data["diagnosis"]
-        document["diagnosis"] = found
-        document["after"] = found.get("after")
-        document["engine_version"] = found.get("engine_version") or document.get("engine_version")
 
     def _write(self) -> None:
         if self.run_dir is not None:

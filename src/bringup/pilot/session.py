@@ -15,15 +15,16 @@ from typing import Literal
 from bringup.diagnose import Facts, diagnose
 from bringup.engines import Engine
 from bringup.facts import Command, Diagnosis, Exit, Probe
-from bringup.follow import Data, Exited, ExitFile, Follower, Gone, OomCounters, Rotated, Truncated
+from bringup.follow import Data, Exited, ExitFile, Follower, Gone, Rotated, Truncated, processes
 from bringup.follow import oom as oom_counters
-from bringup.follow import processes
+from bringup.follow.oom import OomCounters
 from bringup.pilot.probing import Probing
 from bringup.pilot.recorder import Recorder
 from bringup.pilot.watchdog import Clocks
 from bringup.redact import redact_argv
 from bringup.remedy import with_commands
 from bringup.states import State
+from bringup.targets import procfs
 from bringup.timeline import Timeline
 
 Ending = Literal["ready", "failed", "stopped", "stalled", "deadline"]
@@ -102,6 +103,12 @@ class Session:
             self.clocks.failing = self.clocks.evidence = self._monotonic()
         if not alive:
             self._main_ended()
+        for known in self.recorder.document.get("processes", []):
+            if alive and not procfs.is_alive(known["pid"], known.get("start_ticks")):
+                self._vanished.append(f"{known['title']} (pid {known['pid']})")
+            else:
+                self.follower.add_pid(known["pid"], known.get("start_ticks"))
+                self._essential[known["pid"]] = known["title"]
         self._after_read()
         self._find_essential()
 
@@ -195,7 +202,7 @@ class Session:
             if self.recorder.state is State.STALLED:
                 self.recorder.move(State.STARTING, "it moves again", self.t_s())
         if self.probing.heard(view):
-            self._look(now)
+            self._look()
         if not self.probing.decides and view.ready and self.recorder.state in (State.STARTING, State.STALLED):
             self._ready()
         fatal = view.fatal
@@ -257,14 +264,16 @@ class Session:
             self._failing(f"a child process is gone: {', '.join(self._vanished)}")
         if now - self._last_tick >= TICK_S:
             self._last_tick = now
-            self._look(now)
+            self._look()
         if self.recorder.state is State.FAILING:
             self._judge(now)
         elif self.recorder.state is State.STARTING and now >= self.clocks.stalls_at(self.timeline.view.phase):
             silent = now - self.clocks.moved
-            self.recorder.move(State.STALLED, f"no progress in {self.timeline.view.phase} for {silent:.0f} s", self.t_s())
+            self.recorder.move(
+                State.STALLED, f"no progress in {self.timeline.view.phase} for {silent:.0f} s", self.t_s()
+            )
 
-    def _look(self, now: float) -> None:
+    def _look(self) -> None:
         """What only looking tells: sockets that listen, and children without which the server is dead."""
         if self._dead_at is not None:
             return
@@ -284,10 +293,13 @@ class Session:
         for pid in self._members() if members is None else members:
             if pid in self._essential or pid == self.watched.pid:
                 continue
-            name = processes.exe_and_cmdline(pid)
-            title = next((t for t in titles if name is not None and t in name), None)
-            if title is not None and self.follower.watch(pid):
+            shown = " ".join(processes.exe_and_cmdline(pid)[1])
+            title = next((t for t in titles if t in shown), None)
+            if title is not None:
+                self.follower.add_pid(pid, procfs.start_ticks(pid))
                 self._essential[pid] = title
+                known = {"pid": pid, "start_ticks": procfs.start_ticks(pid), "title": title}
+                self.recorder.document.setdefault("processes", []).append(known)
 
     def _members(self) -> list[int]:
         watched = self.watched
@@ -295,7 +307,7 @@ class Session:
         if watched.pid is not None:
             found.add(watched.pid)
             found.update(processes.descendants(watched.pid))
-        return sorted(p for p in found if not processes.is_zombie(p))
+        return sorted(p for p in found if procfs.is_alive(p))
 
     def _take_exit(self, now: float) -> None:
         ended = self.watched.read_exit()
@@ -370,7 +382,7 @@ class Session:
         before = self.watched.oom_before
         kills = None
         if before is not None and self._exit is not None:
-            kills = oom_counters.killed_since(before, oom_counters.snapshot(None))
+            kills = oom_counters.killed_since(before, oom_counters.snapshot(folder=before.folder))
         facts = Facts(
             exit=self._exit,
             ended=self._closed or self._exit is not None,

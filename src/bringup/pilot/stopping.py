@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bringup.errors import StopNotProven
-from bringup.follow import StopProof, stop
+from bringup.follow.stop import StopProof, stop
 from bringup.launch.attempt import AttemptDir
 from bringup.ledger import RunDir
 from bringup.pilot.attach import open_recorder, refresh

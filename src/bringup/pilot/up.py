@@ -14,12 +14,14 @@ from bringup import errors
 from bringup.clock import now_text
 from bringup.engines import engine as engine_of
 from bringup.facts import Command, Event
-from bringup.follow import Follower, oom, stop
+from bringup.follow import Follower, oom
+from bringup.follow.stop import stop
 from bringup.launch.attempt import AttemptDir
 from bringup.launch.local import CommandNotRun, Launched, launch
 from bringup.ledger import RunDir, new_run_id
 from bringup.names import name_for
 from bringup.paths import ensure_private
+from bringup.peel import leading_assignments
 from bringup.pilot.index import index
 from bringup.pilot.probing import Probing, Rung
 from bringup.pilot.recorder import Recorder
@@ -62,9 +64,7 @@ class Result:
     document: dict[str, Any]
 
 
-def bring_up(
-    options: UpOptions, state_dir: Path, reporter: Reporter, foreground: Foreground | None = None
-) -> Result:
+def bring_up(options: UpOptions, state_dir: Path, reporter: Reporter, foreground: Foreground | None = None) -> Result:
     """Runs one attempt. KeyboardInterrupt leaves the server running and passes through."""
     run_dir = RunDir(ensure_private(state_dir / "runs") / new_run_id())
     environ = _environment(options, run_dir.id)
@@ -117,9 +117,9 @@ def _attempt(
     recorder.attempt = 1
     document["environment"] = _shown_environment(options, command, run_dir.id)
     recorder.move(State.LAUNCHING)
-    before = oom.snapshot(None)
     attempt = AttemptDir(ensure_private(run_dir.attempt(1)))
     started = _launched(attempt, command, environ, cwd, document["environment"])
+    before = oom.snapshot(started.pid if started else None)
     document["pid"] = started.pid if started else None
     document["started"] = document["attempts"][-1]["started"] = started.started_at if started else now_text()
     recorder.move(State.STARTING, None, 0.0)
@@ -143,7 +143,7 @@ def _attempt(
         if started is None:
             session.resume(alive=False)
         if foreground is not None and started is not None:
-            return foreground(session, recorder, attempt, started.pgid)
+            return foreground(session, attempt, started.pgid)
         ending = session.run()
         if ending == "failed" and started is not None:
             _end_group(started, run_dir.id, options.grace_s, reporter)
@@ -156,15 +156,13 @@ def _attempt(
 #: how one watch ended -> the exit code, given the run document
 CODES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     "ready": lambda _: errors.READY,
-    "failed": lambda run: (
-        errors.FAILED_KNOWN if (run.get("diagnosis") or {}).get("cause") else errors.FAILED_UNKNOWN
-    ),
+    "failed": lambda run: errors.FAILED_KNOWN if (run.get("diagnosis") or {}).get("cause") else errors.FAILED_UNKNOWN,
     "stopped": lambda _: errors.STOPPED,
     "stalled": lambda _: errors.STALLED,
     "deadline": lambda _: errors.STILL_STARTING,
 }
 
-Foreground = Callable[[Session, Recorder, AttemptDir, int], int]
+Foreground = Callable[[Session, AttemptDir, int], int]
 
 
 def _launched(
@@ -197,7 +195,7 @@ def _environment(options: UpOptions, run_id: str) -> dict[str, str]:
         environ["PATH"] = bin_dir + os.pathsep + environ.get("PATH", os.defpath)
         environ.pop("PYTHONHOME", None)
     environ.update(options.env)
-    environ.update(commands.leading_assignments(options.argv)[0])
+    environ.update(leading_assignments(options.argv)[0])
     environ["BRINGUP_RUN"] = run_id
     if options.env_additions:
         environ.setdefault("PYTHONUNBUFFERED", "1")
@@ -229,4 +227,3 @@ def _reader(cwd: str) -> Callable[[str], str | None]:
             return None
 
     return read
-

@@ -91,3 +91,14 @@ def boot_id() -> str | None:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip() or None
     except OSError:
         return None
+
+
+def started_at(pid: int) -> float | None:
+    """When *pid* was started, in seconds since 1970 (10 ms steps); None where that is not known."""
+    ticks = start_ticks(pid)
+    try:
+        lines = (PROC / "stat").read_text().splitlines()
+        boot = next(int(line.split()[1]) for line in lines if line.startswith("btime "))
+    except (OSError, ValueError, StopIteration, IndexError):
+        return None
+    return None if ticks is None else boot + ticks / os.sysconf("SC_CLK_TCK")
