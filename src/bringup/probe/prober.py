@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from bringup.facts import Probe
@@ -115,8 +114,3 @@ def check_alive(endpoint: Endpoint, api_key: str | None = None, path: str = "/he
     *path* is the engine's cheapest telling endpoint, where its health check is a costly one.
     """
     return Ladder(endpoint, api_key=api_key, upto="health", timeout_s=timeout_s, openai=False).health(path)
-
-
-def seconds_since(start: float) -> Callable[[], float]:
-    """A clock for ``Ladder.clock``: seconds since *start* (``time.monotonic()``)."""
-    return lambda: time.monotonic() - start

@@ -174,7 +174,7 @@ def _explain(output: str, code: int) -> BringupError:
     """The error for a step that printed *output* and ended with *code*."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
-    why = (errors or lines or [f"ended with code {code}"])[-1][:300]
+    why = (errors or lines or [f"ended with code {code}"])[-1].removeprefix("ERROR: ")[:300]
     low = output.lower()
     other = "or bring up a server that you have: bringup up -- COMMAND"
     if "ensurepip" in low:
