@@ -98,8 +98,10 @@ def port_listened(port: int) -> bool:
 
 def exe_and_cmdline(pid: int) -> tuple[str | None, list[str]]:
     """(path of the program, its argv as it shows it now); (None, []) where that cannot be read."""
-    words = _read(pid, "cmdline").rstrip(b"\0")
-    argv = [os.fsdecode(word) for word in words.split(b"\0")] if words else []
+    words = _read(pid, "cmdline").removesuffix(b"\0").split(b"\0")
+    if not any(words[1:]):
+        words = [word for word in words[:1] if word]  # a process that renamed itself fills up with zeros
+    argv = [os.fsdecode(word) for word in words]
     return _link(f"{PROC}/{pid}/exe") or None, argv
 
 

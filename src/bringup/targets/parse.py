@@ -60,7 +60,7 @@ def format_target(hops: Sequence[Hop]) -> str:
 
 
 def _named(text: str, parts: list[str]) -> Hop:
-    if len(parts) > 1:
+    if len(parts) > 1 or ":" in parts[0]:
         known = "local, ssh://HOST, pct, lxc, docker, podman, sudo, slurm, k8s"
         raise UsageError(f"bad target `{text}`: `{parts[0]}` is no kind of target", f"a target begins with: {known}")
     name = _unescape(text, parts[0])
