@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from bringup.diagnose import Facts, diagnose
 from bringup.engines import all_engines
+from bringup.facts import Exit
 from bringup.rules import stack_failures
 from bringup.rules.check import (
     check_failures,
@@ -16,7 +21,9 @@ from bringup.rules.check import (
 )
 from bringup.rules.load import pattern
 from bringup.rules.model import FailureRule
+from bringup.timeline import Timeline
 
+RECORDED = sorted((Path(__file__).parent / "data" / "logs" / "sglang").glob("*.json"))
 ENGINES = sorted(all_engines())
 
 
@@ -55,6 +62,19 @@ def test_every_failure_rule_matches_its_samples_and_no_other_class_claims_them(n
 def test_a_summary_never_shows_a_question_mark(name: str) -> None:
     known = all_engines()[name]
     assert check_summaries(known.failures, known.grammar.prefixes) == []
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda p: p.stem)
+def test_a_recorded_start_of_sglang_gets_its_class(case: Path) -> None:
+    told = json.loads(case.read_text())
+    known = all_engines()["sglang"]
+    timeline = Timeline(known)
+    list(timeline.feed(case.with_suffix(".log").read_bytes()))
+    list(timeline.flush())
+    facts = Facts(exit=Exit(**told["exit"]) if told["exit"] else None)
+    found = diagnose(timeline.view, known, facts)
+    cause = found.cause.class_ if found.cause else None
+    assert {"state": found.state, "after": found.after, "class": cause} == told["expected"]
 
 
 def test_the_stack_has_rules() -> None:
