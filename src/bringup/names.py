@@ -20,7 +20,10 @@ def name_for(asked: str | None, command: Command, state_dir: Path) -> str:
         if not _NAME.fullmatch(asked):
             raise UsageError(f"`{asked}` cannot be a name", "use letters, digits, `.`, `_` and `-`")
         if asked in taken:
-            raise UsageError(f"a run named `{asked}` is still there", f"stop it with `bringup stop {asked}`, or choose another --name")
+            raise UsageError(
+                f"a run named `{asked}` is still there",
+                f"stop it with `bringup stop {asked}`, or choose another --name",
+            )
         return asked
     base = base_name(command)
     name, n = base, 2

@@ -44,6 +44,10 @@ class Engine:
     settings: Mapping[str, Callable[[str], Mapping[str, Any] | None]] = field(default_factory=dict)
     #: environment variables that set an option: name -> key of ``flags.options``
     env: Mapping[str, str] = field(default_factory=dict)
+    #: whether it serves an OpenAI-like API, so that anything else on its port is somebody else
+    openai: bool = True
+    #: whether it loads its model at the first request when the command names none
+    lazy: bool = False
     #: phrases only this engine prints, for telling whose log it is
     fingerprints: tuple[str, ...] = ()
     #: whether the plan room knows this engine's arithmetic

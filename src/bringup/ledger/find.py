@@ -28,7 +28,9 @@ def list_runs(state_dir: Path) -> Iterator[RunDir]:
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise UsageError(f"cannot read `{folder}`: {exc.strerror}", "pass --state-dir or set BRINGUP_STATE_DIR") from None
+        raise UsageError(
+            f"cannot read `{folder}`: {exc.strerror}", "pass --state-dir or set BRINGUP_STATE_DIR"
+        ) from None
     for name in names:
         run = RunDir(folder / name)
         if (run.path / "run.json").is_file():

@@ -26,7 +26,9 @@ class Ledger:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
             self._db.close()
-            raise sqlite3.DatabaseError(f"the ledger is of a newer version ({version}) than this bringup knows ({VERSION})")
+            raise sqlite3.DatabaseError(
+                f"the ledger is of a newer version ({version}) than this bringup knows ({VERSION})"
+            )
         if version < VERSION:
             schema = (resources.files("bringup.ledger") / "schema.sql").read_text()
             self._db.executescript(f"BEGIN;{schema}PRAGMA user_version = {VERSION};COMMIT;")
@@ -52,7 +54,8 @@ class Ledger:
                 " after=excluded.after, cause=excluded.cause, class=excluded.class, started=excluded.started,"
                 " ready_s=excluded.ready_s, document=excluded.document",
                 (
-                    run["run"], run["name"], run["target"], run["engine"], run.get("model"), run["state"], run.get("after"),
+                    run["run"], run["name"], run["target"], run["engine"], run.get("model"), run["state"],
+                    run.get("after"),
                     cause.get("id"), cause.get("class"), run.get("started"), run.get("ready_s"),
                     json.dumps(run, ensure_ascii=False),
                 ),

@@ -130,9 +130,7 @@ def _resume(
     _replay(timeline, attempt.log, run_dir)
     pids = [(pid.pid, pid.start_ticks)] if pid is not None else []
     follower = Follower(attempt.log, offset=timeline.offset, pids=pids, exit_file=attempt.exit_file)
-    probing = Probing(
-        command, probe, api_key=api_key, has_grammar=bool(known.grammar.rules), default_host=known.grammar.default_host
-    )
+    probing = Probing(command, known, probe, api_key=api_key)
     watched = Watched(
         pid=pid.pid if pid is not None else None,
         read_exit=attempt.read_exit,

@@ -71,10 +71,7 @@ def watch_log(
     pids = [(main, procfs.start_ticks(main))] if main is not None else []
     follower = Follower(log, pids=pids)
     effective: Rung = probe if main is not None else "none"
-    probing = Probing(
-        command, effective, api_key=api_key, has_grammar=bool(known.grammar.rules),
-        default_host=known.grammar.default_host,
-    )  # fmt: skip
+    probing = Probing(command, known, effective, api_key=api_key)
     watched = Watched(pid=main, read_exit=lambda: Exit(None, None, certain=False), stop_asked=lambda: False)
     session = Session(
         recorder, known, command, timeline, follower, watched, probing,

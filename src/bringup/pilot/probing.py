@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from bringup.engines import Engine
 from bringup.facts import Command, Probe
 from bringup.probe import Endpoint, Ladder, Prober
 from bringup.timeline import View
@@ -19,21 +20,14 @@ Rung = Literal["none", "port", "health", "models", "completion"]
 class Probing:
     """Decides the endpoint of one attempt and runs the ladder up to the rung that was asked for."""
 
-    def __init__(
-        self,
-        command: Command,
-        upto: Rung,
-        *,
-        api_key: str | None = None,
-        has_grammar: bool = True,
-        default_host: str = "127.0.0.1",
-    ) -> None:
+    def __init__(self, command: Command, engine: Engine, upto: Rung, *, api_key: str | None = None) -> None:
         self.upto = upto
         self.endpoint: Endpoint | None = None
         self._command = command
+        self._engine = engine
         self._api_key = api_key or command.api_key
-        self._has_grammar = has_grammar
-        self._default_host = default_host
+        self._has_grammar = bool(engine.grammar.rules)
+        self._default_host = engine.grammar.default_host
         self._host: str | None = command.host
         self._port: int | None = command.port
         self._said = False
@@ -102,7 +96,8 @@ class Probing:
         self.endpoint = Endpoint(host, port)
         ladder = Ladder(
             self.endpoint, task=self._command.task, model=self._model, api_key=self._api_key, upto=self.upto,
-            clock=self._clock,
+            clock=self._clock, openai=self._engine.openai,
+            lazy=self._engine.lazy and self._command.model is None,
         )  # fmt: skip
         self._prober = Prober(ladder, self._on_result, backoff=True)
         self._prober.start()

@@ -127,10 +127,7 @@ def _attempt(
     secrets = secrets_in(options.argv, {**command.env, **options.env, **environ})
     timeline = Timeline(known, secrets=secrets)
     follower = Follower(attempt.log, pids=_pids(started), exit_file=attempt.exit_file)
-    probing = Probing(
-        command, options.probe, api_key=options.api_key, has_grammar=bool(known.grammar.rules),
-        default_host=known.grammar.default_host,
-    )  # fmt: skip
+    probing = Probing(command, known, options.probe, api_key=options.api_key)
     watched = Watched(
         pid=started.pid if started else None, read_exit=attempt.read_exit, stop_asked=lambda: stop_asked(attempt),
         run_id=run_dir.id, oom_before=before,

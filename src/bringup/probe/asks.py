@@ -41,12 +41,13 @@ def kinds(task: str | None, capabilities: frozenset[str] = frozenset()) -> tuple
 def asks(kind: str, model: str | None, again: bool = False) -> tuple[Ask, ...]:
     """The requests of *kind*, in the order they are tried.
 
-    *again* gives a different question, sampled: its answer tells a model that repeats itself from one that
-    cannot compute.
+    Both are sampled: some engines answer greedily from a model that cannot compute (weights never loaded), and
+    die of the first sampled request. *again* gives a different question: its answer tells a model that repeats
+    itself from one that cannot compute.
     """
     name = {"model": model} if model else {}
     text = "Write one sentence about the sea." if again else "Hello"
-    limits = {"max_tokens": MAX_TOKENS * (2 if again else 1), "temperature": 1 if again else 0}
+    limits = {"max_tokens": MAX_TOKENS * (2 if again else 1), "temperature": 1 if again else 0.7}
     if kind == "chat":
         messages = [{"role": "user", "content": text}]
         return (Ask(kind, "/v1/chat/completions", name | {"messages": messages} | limits),)

@@ -20,4 +20,6 @@ def read(args: Sequence[str]) -> Options:
     return options(last_values(args, _FLAGS, prefixes=False))
 
 
-ENGINE = Engine(name="generic", title="generic", package="bringup.engines.generic", claims=claims, read=read)
+ENGINE = Engine(
+    name="generic", title="generic", package="bringup.engines.generic", openai=False, claims=claims, read=read
+)

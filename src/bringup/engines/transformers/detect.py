@@ -35,6 +35,7 @@ ENGINE = Engine(
     package="bringup.engines.transformers",
     claims=claims,
     read=read,
+    lazy=True,
     fingerprints=(
         "transformers serve",
         "transformers/cli/serv",
