@@ -84,7 +84,7 @@ def _choose(
         return None, told
     if after == "died":  # what was overcome before it was ready is no cause of a later death
         told = [f for f in told if f.order > view.ready] or []
-    silent = [Found(r, satisfied=True) for r in _by_exit(engine, facts)]
+    silent = [Found(r, satisfied=True) for r in _by_exit(view, engine, facts)]
     specific = [f for f in told if f.rule.role == "cause"]
     if facts.oom_kills and not specific and silent:
         return silent[0], told
@@ -94,8 +94,8 @@ def _choose(
     return (order[0], order[1:]) if order else (None, [])
 
 
-def _by_exit(engine: Engine, facts: Facts) -> list[FailureRule]:
-    """Rules for deaths that leave no line, most specific first."""
+def _by_exit(view: View, engine: Engine, facts: Facts) -> list[FailureRule]:
+    """Rules for deaths that leave no line, most specific first; a ``none`` pattern that was hit rules one out."""
     words: set[str] = set()
     if facts.oom_kills:
         words.add("OOM")
@@ -108,7 +108,8 @@ def _by_exit(engine: Engine, facts: Facts) -> list[FailureRule]:
             words.add(facts.exit.signal)
         if facts.exit.code is not None and (facts.exit.certain or not facts.exit.signal):
             words.add(str(facts.exit.code))
-    rules = [r for r in engine.failures if words & set(r.exits)]
+    # Such a rule has no patterns but `none`, so any hit of it speaks against it.
+    rules = [r for r in engine.failures if words & set(r.exits) and r.id not in view.found]
     return sorted(rules, key=lambda r: -r.specificity)
 
 

@@ -127,7 +127,7 @@ def _shape(rule: FailureRule) -> Iterator[str]:
     for word in rule.exits:
         if not _EXIT_WORD.match(word):
             yield f"{rule.id}: exit {word!r} is neither a code nor a signal"
-    if rule.exits and not rule.patterns and rule.role != "fallback":
+    if rule.exits and not (rule.all or rule.any) and rule.role != "fallback":
         yield f"{rule.id}: a rule of exits alone must be a fallback"
     for remedy in rule.remedies:
         if remedy.scope not in _SCOPES:
@@ -137,7 +137,7 @@ def _shape(rule: FailureRule) -> Iterator[str]:
 
 
 def _samples(rule: FailureRule, prefixes: Sequence[re.Pattern[str]], benign: Sequence[FailureRule]) -> Iterator[str]:
-    if rule.patterns and not rule.samples:
+    if (rule.all or rule.any) and not rule.samples:
         yield f"{rule.id}: no samples"
     for sample in rule.samples:
         lines = messages(sample, prefixes)
