@@ -1,116 +1,120 @@
-"""The live view on a terminal: phases with times, the bar that moves, the ladder, the newest log line."""
+"""The live view on a terminal: phases with times, the bar that moves, the ladder, the newest log line.
+
+Only imported where there is a terminal: rich takes longer to import than everything else together.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
 import sys
-import time
+import threading
 from collections.abc import Mapping
-from typing import Any
+from types import FrameType
+from typing import Any, TextIO
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from bringup.report.words import harmless, progress_text, seconds
+from bringup.report.clean import one_line
+from bringup.report.picture import Picture
+from bringup.report.reporter import say
 
 _REDRAW_PER_S = 8
-_SIGN = {"ok": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–", "yellow"), "waiting": ("…", "cyan")}
+#: states in which there is nothing to follow
+_STILL = frozenset({"planned", "refused", "failed", "stopped"})
+#: what would end us and leave the cursor hidden
+_DEADLY = (signal.SIGTERM, signal.SIGHUP)
 
 
 class LiveReporter:
-    """Draws on stderr and leaves a compact picture behind. The terminal is given back however it ends."""
+    """Draws on *stream* (stderr) and leaves a compact picture behind. The terminal is given back however it ends."""
 
-    def __init__(self, *, color: bool = True, console: Console | None = None) -> None:
-        self._console = console or Console(file=sys.stderr, no_color=not color, highlight=False)
+    def __init__(self, stream: TextIO | None = None, *, color: bool = True, console: Console | None = None) -> None:
+        self._stream = stream or sys.stderr
         self._color = color
+        self._console = console or Console(
+            file=self._stream, color_system="auto" if color else None, highlight=False, markup=False, emoji=False
+        )
+        self._picture = Picture()
         self._live: Live | None = None
-        self._run: Mapping[str, Any] = {}
-        self._phases: list[tuple[str, float, float | None]] = []
-        self._tail = ""
-        self._begun = time.monotonic()
-        self._offset = 0.0
+        self._handlers: dict[int, Any] = {}
+        self._finished = False
 
     # -- what is told -----------------------------------------------------------------------------------------
 
     def event(self, event: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        self._run = run
-        data, t_s = event["data"], event.get("t_s")
-        if event["kind"] == "phase" and data["name"] != "ready":
-            at = t_s if t_s is not None else self._now()
-            if self._phases and self._phases[-1][2] is None:
-                name, start, _ = self._phases[-1]
-                self._phases[-1] = (name, start, at)
-            self._phases.append((data["name"], at, None))
-        if t_s is not None:
-            self._offset = t_s - (time.monotonic() - self._begun)
-        if run and self._live is None and run.get("state") not in ("planned", "refused", "failed", "stopped"):
-            self._live = Live(self, console=self._console, refresh_per_second=_REDRAW_PER_S, transient=True)
-            self._live.start()
+        self._picture.event(event, run)
+        if run and self._live is None and not self._finished and run.get("state") not in _STILL:
+            self._start()
 
     def note(self, text: str) -> None:
-        self._console.print(Text(harmless(text, 600), style="dim"), soft_wrap=True)
+        try:
+            self._console.print(Text(one_line(text), style="dim"), soft_wrap=True)
+        except OSError:
+            return  # the terminal is gone; the server goes on
 
     def tail(self, text: str) -> None:
-        self._tail = text[:2000]
+        self._picture.tail = text[:4000]
 
     def finish(self, run: Mapping[str, Any]) -> None:
         from bringup.report.text import render_outcome
 
         self.close()
-        self._console.file.write(render_outcome(run, self._color) + "\n")
+        if not self._finished and run:
+            self._finished = True
+            say(self._stream, render_outcome(run, self._color, min(self._console.width, 120)))
 
     def close(self) -> None:
         live, self._live = self._live, None
-        if live is not None:
+        if live is None:
+            return
+        try:
             live.stop()
+        except OSError:
+            pass  # the terminal is gone
+        atexit.unregister(self.close)
+        self._release()
 
-    # -- the picture ------------------------------------------------------------------------------------------
+    # -- the terminal -----------------------------------------------------------------------------------------
 
-    def _now(self) -> float:
-        return time.monotonic() - self._begun + self._offset
-
-    def __rich__(self) -> Group:
-        run = self._run
-        head = Text.assemble(
-            (str(run.get("name", "")), "bold"),
-            f"  {run.get('engine', '')} on {run.get('target', '')}  run {run.get('run', '')}  ",
-            (str(run.get("state", "")), "cyan"),
-            f"  {seconds(max(0.0, self._now()))}",
+    def _start(self) -> None:
+        self._live = Live(
+            self._picture,
+            console=self._console,
+            refresh_per_second=_REDRAW_PER_S,
+            transient=True,
+            redirect_stdout=False,
         )
-        lines = [head]
-        for name, start, end in self._phases[-8:]:
-            lines.append(self._phase(name, start, end))
-        ladder = self._ladder()
-        if ladder.plain:
-            lines.append(ladder)
-        if self._tail:
-            lines.append(Text(harmless(self._tail, max(20, self._console.width - 4)), style="dim"))
-        for line in lines:
-            line.no_wrap = True
-            line.overflow = "ellipsis"
-        return Group(*lines)
+        atexit.register(self.close)
+        self._hold()
+        try:
+            self._live.start()
+        except OSError:
+            self.close()
+            self._finished = True
 
-    def _phase(self, name: str, start: float, end: float | None) -> Text:
-        if end is not None:
-            return Text.assemble(("  ✓ ", "green"), f"{name:<12} {seconds(end - start)}")
-        moving = self._run.get("progress")
-        bar = ""
-        if moving and isinstance(moving.get("fraction"), (int, float)) and self._console.width >= 60:
-            width = 20
-            full = round(moving["fraction"] * width)
-            bar = "━" * full + "╌" * (width - full) + " "
-        text = progress_text(moving)
-        spent = seconds(max(0.0, self._now() - start))
-        return Text.assemble(
-            ("  ▸ ", "cyan"), (f"{name:<12} ", "bold"), (bar, "cyan"), text + ("  " if text else ""), spent
-        )
+    def _hold(self) -> None:
+        """While the cursor is hidden, signals that would end us give the terminal back first."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in _DEADLY:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                self._handlers[number] = signal.signal(number, self._end)
 
-    def _ladder(self) -> Text:
-        text = Text()
-        for probe in self._run.get("probes") or []:
-            sign, style = _SIGN[probe["status"]]
-            text.append(f"  {sign} ", style)
-            text.append(probe["rung"])
-            if probe.get("why") and probe["status"] != "ok":
-                text.append(f" ({harmless(probe['why'], 60)})", "dim")
-        return text
+    def _release(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            while self._handlers:
+                number, handler = self._handlers.popitem()
+                signal.signal(number, handler)
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        # Not through the console: the redraw thread may hold its lock at this very moment.
+        try:
+            os.write(self._stream.fileno(), b"\x1b[?25h\n")
+        except (OSError, ValueError):
+            pass
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)

@@ -6,10 +6,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from bringup.report.words import harmless, progress_text, seconds
+from bringup.report.clean import one_line
+from bringup.report.reporter import say
+from bringup.report.words import exit_text, is_number, progress_text
 
-#: a bar is told again after it has moved this far, or after this long
+#: a bar is told again after it has moved this far, or after this many seconds
 _STEP, _AGAIN_S = 0.1, 5.0
+#: states of which another line tells more
+_SILENT = frozenset({"planned", "queued", "starting", "failed"})
 
 
 class PlainReporter:
@@ -17,78 +21,112 @@ class PlainReporter:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._told: dict[str, tuple[float, float]] = {}
-        self._probes: dict[str, str] = {}
+        self._bars: dict[str, tuple[float, float]] = {}
+        self._probes: dict[str, tuple[str, float]] = {}
+        self._saw: set[str] = set()
+        self._t_s = 0.0
         self._finished = False
 
     def event(self, event: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        t_s, data = event.get("t_s"), event["data"]
-        text = self._text(event["kind"], data, t_s or 0.0, run)
+        t_s = event.get("t_s")
+        if is_number(t_s):
+            self._t_s = t_s
+        text = self._text(str(event["kind"]), event["data"], run)
         if text:
             self._line(t_s, text)
 
     def note(self, text: str) -> None:
-        self._line(None, text)
+        self._line(None, one_line(text))
 
     def tail(self, text: str) -> None:
-        return
+        del text
 
     def finish(self, run: Mapping[str, Any]) -> None:
         from bringup.report.text import render_outcome
 
-        if not self._finished:
+        if not self._finished and run:
             self._finished = True
-            self._stream.write(render_outcome(run) + "\n")
-            self._stream.flush()
+            say(self._stream, "\n" + render_outcome(run))
 
     def close(self) -> None:
-        self._stream.flush()
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            pass  # nobody reads it any more; the server goes on
 
-    def _text(self, kind: str, data: Mapping[str, Any], t_s: float, run: Mapping[str, Any]) -> str | None:
+    def _line(self, t_s: object, text: str) -> None:
+        stamp = f"[{t_s:6.1f}s] " if is_number(t_s) else ""
+        say(self._stream, stamp + text)
+
+    def _text(self, kind: str, data: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
         match kind:
             case "state":
-                if data["state"] == "launching":
-                    return f"launching {run.get('name', '')} ({run.get('engine', '')}), run {run.get('run', '')}"
-                why = f": {harmless(data['why'], 200)}" if data.get("why") else ""
-                return None if data["state"] in ("starting", "ready", "failed") and not why else data["state"] + why
+                return self._state(data, run)
             case "phase":
-                worker = " (draft model)" if data.get("worker") == "draft" else ""
-                return None if data["name"] in ("spawn", "ready") else data["name"] + worker
+                return self._phase(data)
             case "progress":
-                return self._progress(data, t_s)
+                return self._progress(data)
             case "probe":
                 return self._probe(data)
+            case "symptom":
+                return self._symptom(data)
             case "exit":
-                return f"the process ended: {data['signal'] or 'code ' + str(data['code'])}"
+                return f"the server ended with {exit_text(data)}"
+            case "link":
+                return "link lost; the server itself may be well" if data["link"] == "lost" else "link is up again"
+            case "change":
+                return _change(data)
             case _:
                 return None
 
-    def _progress(self, data: Mapping[str, Any], t_s: float) -> str | None:
-        name, fraction = str(data.get("phase")), float(data["fraction"])
-        last, at = self._told.get(name, (-1.0, -_AGAIN_S))
-        if fraction < 1 and fraction - last < _STEP and t_s - at < _AGAIN_S:
+    def _state(self, data: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
+        state, why = data["state"], data.get("why")
+        if state == "launching":
+            name, engine = one_line(run.get("name") or "the server", 100), run.get("engine") or "?"
+            return f"launching {name} ({engine}), run {run.get('run') or '?'}"
+        if not why:
+            return None if state in _SILENT else str(state)
+        return f"{state}: {one_line(why, 300)}"
+
+    def _phase(self, data: Mapping[str, Any]) -> str | None:
+        if data["name"] in ("spawn", "ready"):
             return None
-        if fraction == last:
+        if data.get("restart"):
+            return f"the server starts again; {data['name']}"
+        return f"{data['name']}{' (draft model)' if data.get('worker') == 'draft' else ''}"
+
+    def _progress(self, data: Mapping[str, Any]) -> str | None:
+        fraction = data.get("fraction")
+        if not is_number(fraction):
             return None
-        self._told[name] = (fraction, t_s)
-        return f"{name} {progress_text(dict(data))}"
+        name = str(data.get("phase") or "progress")
+        last, at = self._bars.get(name, (-1.0, -_AGAIN_S))
+        if fraction < last:  # a bar of its own: the next file, the draft model
+            last = -1.0
+        moved = fraction > last and (fraction - last >= _STEP or fraction >= 1)
+        if not moved and (self._t_s - at < _AGAIN_S or fraction == last):
+            return None
+        self._bars[name] = (float(fraction), self._t_s)
+        return f"{name} {progress_text(name, data)}"
 
     def _probe(self, data: Mapping[str, Any]) -> str | None:
-        line = f"probe {data['rung']}: {data['status']}" + (
-            f", {harmless(data['why'], 160)}" if data.get("why") else ""
-        )
-        if self._probes.get(data["rung"]) == line:
+        why = f": {one_line(data['why'], 300)}" if data.get("why") else ""
+        line = f"probe {data['rung']} {data['status']}{why}"
+        told, at = self._probes.get(data["rung"], ("", -_AGAIN_S))
+        if told == line or (data["status"] == "waiting" and self._t_s - at < _AGAIN_S and told):
             return None
-        self._probes[data["rung"]] = line
+        self._probes[data["rung"]] = (line, self._t_s)
         return line
 
-    def _line(self, t_s: float | None, text: str) -> None:
-        stamp = "" if t_s is None else f"[{t_s:7.2f} s] "
-        self._stream.write(f"{stamp}{text}\n")
-        self._stream.flush()
+    def _symptom(self, data: Mapping[str, Any]) -> str | None:
+        if data.get("role") != "cause" or data["rule"] in self._saw:
+            return None
+        self._saw.add(data["rule"])
+        return f"saw {data['class']}: {one_line(data.get('text'), 200)}"
 
 
-def elapsed(run: Mapping[str, Any]) -> str:
-    """Seconds of the newest attempt, for people."""
-    attempts = run.get("attempts") or []
-    return seconds(attempts[-1].get("seconds") if attempts else None)
+def _change(data: Mapping[str, Any]) -> str:
+    from bringup.report.explained import change_text
+
+    changes = ", ".join(change_text(c) for c in data.get("changes") or [])
+    return f"changing {changes}" + (f": {one_line(data['why'], 300)}" if data.get("why") else "")

@@ -32,7 +32,7 @@ class NullReporter:
     """Says nothing but warnings."""
 
     def event(self, event: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        return
+        del event, run
 
     def note(self, text: str) -> None:
         if text.startswith("warning:"):
@@ -41,20 +41,34 @@ class NullReporter:
             say(sys.stderr, one_line(text))
 
     def tail(self, text: str) -> None:
-        return
+        del text
 
     def finish(self, run: Mapping[str, Any]) -> None:
-        return
+        del run
 
     def close(self) -> None:
         return
+
+
+class QuietReporter(NullReporter):
+    """Says nothing but warnings and, at the end, the verdict in one line."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+
+    def finish(self, run: Mapping[str, Any]) -> None:
+        from bringup.report.text import render_verdict
+
+        say(self._stream or sys.stderr, render_verdict(run))
 
 
 class JsonlReporter(NullReporter):
     """Every event as one line on stdout, at once."""
 
     def event(self, event: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
+        del run
+        utf8 = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+        sys.stdout.write(json.dumps(event, ensure_ascii=not utf8) + "\n")
         sys.stdout.flush()
 
 
@@ -78,9 +92,11 @@ def choose(*, json_mode: bool, jsonl: bool, quiet: bool, no_color: bool, stream:
     """
     if jsonl:
         return JsonlReporter()
-    if json_mode or quiet:
+    if json_mode:
         return NullReporter()
     talk = sys.stderr if stream is None else stream
+    if quiet:
+        return QuietReporter(talk)
     if is_live(talk):
         from bringup.report.live import LiveReporter
 
@@ -91,5 +107,8 @@ def choose(*, json_mode: bool, jsonl: bool, quiet: bool, no_color: bool, stream:
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether *stream* is a terminal that can redraw, and nobody records it (CI)."""
-    return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown") and not os.environ.get("CI")
+    """Whether *stream* is a terminal that can redraw and show our signs, and nobody records it (CI)."""
+    if not stream.isatty() or os.environ.get("CI"):
+        return False
+    drawable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return drawable and (stream.encoding or "").lower().startswith("utf")
