@@ -8,7 +8,7 @@ from typing import Any
 
 from bringup.redact import MASK
 from bringup.report.clean import one_line
-from bringup.report.paint import Paint, width_of, wrapped
+from bringup.report.paint import Paint, together, width_of, wrapped
 from bringup.report.request import shell_line
 from bringup.report.words import exit_text, figure, is_number, seconds
 
@@ -133,10 +133,10 @@ def _rest(diagnosis: Mapping[str, Any], paint: Paint, columns: int) -> list[str]
     figures = [figure(str(k), v) for k, v in (diagnosis.get("figures") or {}).items() if is_number(v)]
     if figures:
         more = f", and {len(figures) - _FIGURES} more with --json" if len(figures) > _FIGURES else ""
-        told = one_line(", ".join(figures[:_FIGURES]), 1500) + more
+        told = ", ".join(together(one_line(f, 200)) for f in figures[:_FIGURES]) + more
         lines += ["", *wrapped(f"figures: {told}", columns, "", "  ")]
     spans = [p for p in diagnosis.get("phases") or [] if is_number(p.get("seconds"))]
     if spans:
-        told = ", ".join(f"{p['name']} {seconds(p['seconds'])}" for p in spans)
-        lines += ["", *wrapped(one_line(f"phases: {told}", 1500), columns, "", "  ")]
+        told = ", ".join(together(one_line(f"{p['name']} {seconds(p['seconds'])}", 80)) for p in spans)
+        lines += ["", *wrapped(f"phases: {told}", columns, "", "  ")]
     return lines

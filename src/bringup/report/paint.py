@@ -9,6 +9,8 @@ import unicodedata
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 #: columns of text where nothing says how wide the screen is, and the most that reads well
 DEFAULT_WIDTH, READABLE = 100, 120
+#: a space at which no line is broken
+KEEP = "\u00a0"
 
 
 class Paint:
@@ -28,12 +30,20 @@ def width_of(given: int | None = None) -> int:
 
 
 def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
-    """*text* as lines of at most *width* columns; the first begins with *first*, the others with *rest*."""
+    """*text* as lines of at most *width* columns; the first begins with *first*, the others with *rest*.
+
+    A no-break space keeps what belongs together (a number and its unit) and comes out as a space.
+    """
     hang = " " * len(first) if rest is None else rest
     found = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False, break_long_words=True
     )
-    return found or [first.rstrip()]
+    return [line.replace(KEEP, " ") for line in found] or [first.rstrip()]
+
+
+def together(text: str) -> str:
+    """*text* so that ``wrapped`` does not break it."""
+    return text.replace(" ", KEEP)
 
 
 def columns(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bringup.report.clean import one_line
 from bringup.report.explained import render_diagnosis
-from bringup.report.paint import Paint, columns, padded, width_of, wrapped
+from bringup.report.paint import Paint, columns, padded, together, width_of, wrapped
 from bringup.report.request import curl, is_keyed
 from bringup.report.words import is_number, number, progress_text, seconds
 
@@ -128,7 +128,7 @@ def _pair(key: str, value: str, width: int) -> list[str]:
 def _phases(phases: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     told = [p for p in phases if p.get("name") != "ready"]
     parts = [f"{p['name']} {seconds(p['seconds'])}" if is_number(p.get("seconds")) else str(p["name"]) for p in told]
-    return _pair("phases", one_line(", ".join(parts)), width)
+    return _pair("phases", ", ".join(together(one_line(part)) for part in parts), width)
 
 
 def _ladder(probes: Iterable[Mapping[str, Any]], width: int) -> list[str]:
@@ -159,7 +159,7 @@ def _answer(probes: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     if is_number(data.get("tokens")):
         counted = " (counted by chunks)" if data.get("counted") == "chunks" else ""
         speed.append(f"{number(data['tokens'])} tokens{counted}")
-    return [*lines, *_pair("speed", ", ".join(speed), width)]
+    return [*lines, *_pair("speed", ", ".join(map(together, speed)), width)]
 
 
 def _next(run: Run, which: Iterable[str]) -> list[str]:
@@ -183,11 +183,9 @@ def render_status(run: Run, color: bool = False, width: int | None = None) -> st
     verdict[0] = paint(_STATE_STYLES.get(state, "cyan"), f"{state}:") + verdict[0].removeprefix(f"{state}:")
     lines = [*verdict, ""]
     lines += _pair("server", _server(run), columns_)
-    for key in ("model", "started", "ended"):
+    for key in ("model", "started", "ended", "endpoint"):
         if run.get(key) is not None:
-            lines += _pair(key, one_line(run[key], 500), columns_)
-    if run.get("endpoint"):
-        lines.append(f"{'endpoint':<{_HEAD}}{one_line(run['endpoint'])}")
+            lines.append(f"{key:<{_HEAD}}{one_line(run[key])}")  # a path is copied: never broken
     if run.get("link") == "lost":
         lines += _pair("link", "lost; the server itself may be well", columns_)
     lines += _phases((run.get("diagnosis") or {}).get("phases") or [], columns_)

@@ -102,11 +102,10 @@ _SUFFIXES = {
 
 def figure(name: str, value: object) -> str:
     """``weights_gib`` and 14.42 as ``weights 14.42 GiB``; a name without a unit stays as it is."""
+    shown = f"{value or 0:,}" if is_number(value) else str(value)  # a rounded -0.0 is 0
     for ending, unit in _SUFFIXES.items():
         if name.endswith(ending) and len(name) > len(ending):
-            shown = f"{value:,}" if is_number(value) else str(value)
             return f"{name.removesuffix(ending).replace('_', ' ')} {shown} {unit}"
-    shown = f"{value:,}" if is_number(value) else str(value)
     return f"{name.replace('_', ' ')} {shown}"
 
 
