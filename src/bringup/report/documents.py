@@ -121,7 +121,7 @@ def event_document(event: Event) -> dict[str, Any]:
         "seq": event.seq,
         "run": event.run,
         "attempt": event.attempt,
-        "source": event.source,
+        "source": safe(event.source),
         "offset": event.offset,
         "line": event.line,
         "at": event.at,
@@ -131,7 +131,7 @@ def event_document(event: Event) -> dict[str, Any]:
         "phase": event.phase,
         "worker": event.worker,
         "node": event.node,
-        "rank": event.rank,
+        "rank": safe(event.rank),
         "data": safe(event.data),
     }
 
