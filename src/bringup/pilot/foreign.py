@@ -21,7 +21,7 @@ from bringup.pilot.probing import Probing, Rung
 from bringup.pilot.recorder import Recorder
 from bringup.pilot.session import Session, Watched
 from bringup.redact import redact_argv
-from bringup.report.documents import new_run_document
+from bringup.report.documents import new_run_document, safe
 from bringup.report.reporter import Reporter
 from bringup.states import State
 from bringup.targets import procfs
@@ -59,7 +59,7 @@ def watch_log(
     document["pid"] = main
     document["attempts"].append(
         {
-            "attempt": 1, "command": redact_argv(command.argv), "changes": [], "state": "planned",
+            "attempt": 1, "command": safe(redact_argv(command.argv)), "changes": [], "state": "planned",
             "started": document["started"] or now_text(), "seconds": None,
         }
     )  # fmt: skip

@@ -30,7 +30,7 @@ from bringup.pilot.stopmark import stop_asked
 from bringup.plan import plan_line
 from bringup.preflight import program_found
 from bringup.redact import redact_argv, redact_env, secrets_in
-from bringup.report.documents import new_run_document
+from bringup.report.documents import new_run_document, safe
 from bringup.report.reporter import Reporter
 from bringup.states import State
 from bringup.timeline import Timeline
@@ -110,12 +110,12 @@ def _attempt(
         raise errors.RefusedError(check.summary, check.fix)
     document["attempts"].append(
         {
-            "attempt": 1, "command": redact_argv(options.argv), "changes": [], "state": State.PLANNED.word,
+            "attempt": 1, "command": safe(redact_argv(options.argv)), "changes": [], "state": State.PLANNED.word,
             "started": None, "seconds": None,
         }
     )  # fmt: skip
     recorder.attempt = 1
-    document["environment"] = _shown_environment(options, command, run_dir.id)
+    document["environment"] = safe(_shown_environment(options, command, run_dir.id))
     recorder.move(State.LAUNCHING)
     attempt = AttemptDir(ensure_private(run_dir.attempt(1)))
     started = _launched(attempt, command, environ, cwd, document["environment"])

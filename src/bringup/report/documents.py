@@ -174,4 +174,4 @@ def runs_document(runs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def error_document(code: int, message: str, hint: str | None) -> dict[str, Any]:
     """``bringup.error/1``."""
-    return {"schema": "bringup.error/1", "code": code, "message": message, "hint": hint}
+    return {"schema": "bringup.error/1", "code": code, "message": safe(message), "hint": safe(hint)}

@@ -24,6 +24,7 @@ class PlainReporter:
         self._bars: dict[str, tuple[float, float]] = {}
         self._probes: dict[str, tuple[str, float]] = {}
         self._saw: set[str] = set()
+        self._ended = False
         self._t_s = 0.0
         self._finished = False
 
@@ -71,6 +72,7 @@ class PlainReporter:
             case "symptom":
                 return self._symptom(data)
             case "exit":
+                self._ended = True
                 return f"the server ended with {exit_text(data)}"
             case "link":
                 return "link lost; the server itself may be well" if data["link"] == "lost" else "link is up again"
@@ -84,6 +86,8 @@ class PlainReporter:
         if state == "launching":
             name, engine = one_line(run.get("name") or "the server", 100), run.get("engine") or "?"
             return f"launching {name} ({engine}), run {run.get('run') or '?'}"
+        if state == "failing" and self._ended:
+            return None  # its end was just told
         if not why:
             return None if state in _SILENT else str(state)
         return f"{state}: {one_line(why, 300)}"
