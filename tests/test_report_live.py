@@ -175,7 +175,7 @@ def test_no_color_means_no_colour_and_no_style() -> None:
 
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"CI": "1"}])
 def test_a_terminal_that_cannot_redraw_gets_plain_lines(environ: dict[str, str]) -> None:
-    terminal = Terminal("reporter.finish(ready_run())", **environ)
+    terminal = Terminal("reporter.finish(ready_run())", 80, **environ)
     terminal.end()
     assert "\x1b" not in terminal.seen
     assert "[   2.0s] weights 60% 3/5 shards" in terminal.seen

@@ -183,7 +183,7 @@ def test_quiet_is_one_verdict() -> None:
 
 
 class Screen(io.StringIO):
-    encoding = "utf-8"  # type: ignore[assignment]
+    encoding = "utf-8"
 
     def isatty(self) -> bool:
         return True

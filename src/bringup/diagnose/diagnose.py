@@ -139,7 +139,8 @@ def _remedies(rule: FailureRule, values: Mapping[str, Any]) -> Iterable[Remedy]:
         fields = set(_FIELD.findall(remedy.to or ""))
         to = fill(remedy.to, values) if remedy.to is not None and fields <= set(values) else None
         old = values.get(remedy.name.lstrip("-").replace("-", "_")) if remedy.where == "flag" else None
-        change = Change(remedy.where, remedy.name, None if old is None else str(old), to, remedy.scope)
+        name = fill(remedy.name, values)
+        change = Change(remedy.where, name, None if old is None else str(old), to, remedy.scope)
         yield Remedy(remedy.id, (change,), fill(remedy.why, values), remedy.loss)
 
 

@@ -126,8 +126,8 @@ def _pair(key: str, value: str, width: int) -> list[str]:
 
 
 def _phases(phases: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    told = [p for p in phases if p.get("name") != "ready"]
-    parts = [f"{p['name']} {seconds(p['seconds'])}" if is_number(p.get("seconds")) else str(p["name"]) for p in told]
+    told = [p for p in phases if p.get("name") != "ready" and is_number(p.get("seconds"))]
+    parts = [f"{p['name']} {seconds(p['seconds'])}" for p in told]
     return _pair("phases", ", ".join(together(one_line(part)) for part in parts), width)
 
 
