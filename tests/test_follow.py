@@ -19,7 +19,7 @@ from bringup.errors import UsageError
 from bringup.follow import Data, Exited, ExitFile, Follower, Gone, Signal, Truncated, Woken
 from bringup.follow import inotify as inotify_module
 from bringup.targets import procfs
-from io_helpers import py
+from tests.io_helpers import py
 
 WAYS = ["inotify", "polling"]
 

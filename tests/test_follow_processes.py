@@ -11,7 +11,7 @@ import pytest
 from bringup.follow import oom, processes
 from bringup.follow.oom import OomCounters, killed_since, snapshot
 from bringup.targets import procfs
-from io_helpers import kill, py, until
+from tests.io_helpers import kill, py, until
 
 
 def test_writers_of_a_file(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from bringup.facts import Exit
 from bringup.launch.attempt import AttemptDir
 from bringup.launch.local import CommandNotRun, Launched, launch
 from bringup.targets import procfs
-from io_helpers import ENV, kill, py, until
+from tests.io_helpers import ENV, kill, py, until
 
 Start = Callable[..., Launched]
 

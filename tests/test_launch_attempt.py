@@ -17,7 +17,7 @@ from bringup.errors import UsageError
 from bringup.facts import Exit
 from bringup.launch.attempt import AttemptDir, Pid, attempts, new_attempt, shell_exit
 from bringup.targets import procfs
-from io_helpers import until
+from tests.io_helpers import until
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from bringup.launch.attempt import AttemptDir
 from bringup.launch.foreground import own_code, run_foreground
 from bringup.launch.local import CommandNotRun, Launched
 from bringup.targets import procfs
-from io_helpers import ENV, kill, py, until
+from tests.io_helpers import ENV, kill, py, until
 
 SUPERVISED = """
 import os, sys; sys.path[:0] = {path!r}

@@ -20,7 +20,7 @@ from bringup.follow.stop import StopProof, port_busy, stop
 from bringup.launch.attempt import AttemptDir
 from bringup.launch.local import Launched, launch
 from bringup.targets import procfs
-from io_helpers import ENV, kill, py, until
+from tests.io_helpers import ENV, kill, py, until
 
 RUN = f"stop-{os.getpid()}"
 IGNORE = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
@@ -67,6 +67,16 @@ class Server:
             **more,
         }
         return stop(one.pid, one.pgid, RUN, **known)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def deaf(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No signal has an effect, as for a process that hangs in a driver's call."""
+    real = os.killpg
+    with monkeypatch.context() as m:
+        m.setattr(signal, "pidfd_send_signal", lambda fd, number: None)
+        m.setattr(os, "killpg", lambda pgid, number: real(pgid, 0))
+        yield
 
 
 def free_port() -> int:
@@ -222,16 +232,14 @@ def test_the_caller_its_group_and_its_ancestors_are_never_signalled(tmp_path: Pa
 
 def test_what_does_not_end_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     one = server.start(py(IGNORE))
-    real = signal.pidfd_send_signal
-    monkeypatch.setattr(signal, "pidfd_send_signal", lambda fd, n: None)  # as if it hung in the driver
-    proof = server.stop(grace=0.05, kill_wait=0.2)
-    monkeypatch.setattr(signal, "pidfd_send_signal", real)
+    with deaf(monkeypatch):
+        proof = server.stop(grace=0.05, kill_wait=0.2)
     assert not proof.stopped and proof.leftover == [(one.pid, sys.executable)]
     assert server.stop(grace=0.05).stopped
 
 
 def test_a_zombie_does_not_count(server: Server) -> None:
-    code = "import os, subprocess, time; subprocess.Popen(['true']); print('ready', flush=True); time.sleep(60)"
+    code = "import subprocess, time; p = subprocess.Popen(['true']); print('ready', flush=True); time.sleep(60)"
     one = server.start(py(code))
     until(lambda: [s for s in procfs.all_stats() if s.ppid == one.pid and s.dead])
     assert processes.descendants(one.pid) == [] and processes.group_members(one.pgid) == [one.pid]
@@ -292,8 +300,7 @@ def test_time_wait_is_no_busy_port() -> None:
 def test_a_leftover_with_the_port_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     one = server.start([*py(LISTEN), str(port)])
-    with monkeypatch.context() as m:
-        m.setattr(signal, "pidfd_send_signal", lambda fd, n: None)
+    with deaf(monkeypatch):
         proof = server.stop(grace=0.05, kill_wait=0.1, port_hosts=[("127.0.0.1", port)])
     assert proof.ports_busy == [port] and [pid for pid, _ in proof.leftover] == [one.pid] and not proof.stopped
 

@@ -25,6 +25,7 @@ from bringup.targets.procfs import Stat
 KILL_WAIT_S = 5.0
 PORT_WAIT_S = 2.0
 _TICK_S = 0.02
+_LOOKS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def stop(
     run = _Run(pid, pgid, run_id, start_ticks, cradle, use_pidfd)
     run.end(signal.SIGTERM, began + grace)
     killed = run.end(signal.SIGKILL, time.monotonic() + kill_wait)
-    left = [(s.pid, _name(s)) for s in run.members()]
+    left = [(s.pid, _name(s)) for s in run.certain_members()]
     busy = _busy_ports(port_hosts, time.monotonic() + (0.0 if left else port_wait))
     seconds = round(time.monotonic() - began, 3)
     return StopProof(not left and not busy, sorted(killed), left, busy, seconds)
@@ -98,6 +99,19 @@ class _Run:
         self.ticks = ticks if ticks is not None or not pid else procfs.start_ticks(pid)
         self.cradle = cradle if cradle and procfs.is_alive(*cradle) else None
 
+    def certain_members(self) -> list[Stat]:
+        """``members``, and nobody only after several looks.
+
+        One look at ``/proc`` is no snapshot: who forks and ends at the right moment is missed by it.
+        """
+        for _ in range(_LOOKS):
+            if members := self.members():
+                return members
+            time.sleep(_TICK_S / 4)
+            if not self._group_exists():
+                return self.members()
+        return []
+
     def members(self) -> list[Stat]:
         """All living processes of the run, but for the caller, its group and its ancestors."""
         stats = procfs.all_stats()
@@ -113,7 +127,9 @@ class _Run:
     def end(self, number: signal.Signals, deadline: float) -> set[int]:
         """Send *number* to each member once and wait until all are gone or it is too late; who was signalled."""
         told: set[tuple[int, int]] = set()
-        while members := self.members():
+        while members := self.certain_members():
+            if number is signal.SIGKILL:
+                self._kill_group(members)
             for s in members:
                 if (s.pid, s.start_ticks) not in told:
                     told.add((s.pid, s.start_ticks))
@@ -129,6 +145,26 @@ class _Run:
             if self.pgid == self.pid:
                 self.pgid = None
             self.pid = None
+
+    def _group_exists(self) -> bool:
+        """The kernel's own word on the group, which no fork can slip past; zombies count here."""
+        if not self.pgid or self.pgid == os.getpgrp():
+            return False
+        try:
+            os.killpg(self.pgid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def _kill_group(self, members: list[Stat]) -> None:
+        """Atomic for the whole group, as single signals are not; *members* show that the group is ours."""
+        if self.pgid and self.pgid != os.getpgrp() and any(s.pgrp == self.pgid for s in members):
+            try:
+                os.killpg(self.pgid, signal.SIGKILL)
+            except OSError:
+                pass
 
     def _ours(self, s: Stat) -> bool:
         if self.ticks is not None and s.start_ticks < self.ticks:
