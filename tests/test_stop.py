@@ -190,6 +190,8 @@ def test_a_pid_that_belongs_to_another_now_is_not_touched(server: Server) -> Non
     try:
         proof = stop(bystander.pid, bystander.pid, "another-run", grace=0.1, start_ticks=ticks - 5)
         assert proof.stopped and proof.killed == []
+        proof = stop(None, bystander.pid, "another-run", grace=0.1, start_ticks=ticks - 5)
+        assert proof.stopped and bystander.poll() is None
         proof = stop(bystander.pid, bystander.pid, None, grace=0.1, start_ticks=ticks, boot_id="another-boot")
         assert proof.stopped and bystander.poll() is None
         proof = stop(bystander.pid, bystander.pid, None, grace=5, start_ticks=ticks)

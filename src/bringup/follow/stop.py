@@ -141,8 +141,9 @@ class _Run:
 
     def _forget_reused(self, stats: list[Stat]) -> None:
         """The kernel gives no pid away while a group or session of that number lives: reused means all gone."""
-        if any(s.pid == self.pid and self.ticks not in (None, s.start_ticks) for s in stats):
-            if self.pgid == self.pid:
+        leader = self.pid or self.pgid  # the main process leads its group
+        if any(s.pid == leader and self.ticks not in (None, s.start_ticks) for s in stats):
+            if self.pgid == leader:
                 self.pgid = None
             self.pid = None
 
