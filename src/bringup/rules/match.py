@@ -16,9 +16,9 @@ from bringup.rules.model import Pattern
 
 T = TypeVar("T")
 
-_DIGITS = str.maketrans("123456789", "000000000")
-#: what stands for "any digit" in a regular expression, and counts; any other digit names a certain one
-_ANY_DIGIT = re.compile(r"(?<!\\)\\d|0-9(?![0-9])|\{\d*(?:,\d*)?\}")
+#: characters of the shortest literal that is worth looking for
+_SHORTEST = 3
+_COUNT = re.compile(r"\{\d*(?:,\d*)?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,12 @@ class Spot(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[T]):
-    """A pattern to be tried against each line of a form, since digits decide it."""
+    """A pattern to be tried. Unless it is ``steady`` it must be tried against each line of a form."""
 
     index: int
     owner: T
     pattern: Pattern
+    steady: bool
 
     def search(self, line: str) -> Spot[T] | None:
         found = self.pattern.search(line)
@@ -72,22 +73,18 @@ class Matcher(Generic[T]):
     def __init__(self, pairs: Iterable[tuple[T, Pattern]]) -> None:
         self._always: list[Candidate[T]] = []
         self._by_literal: dict[str, list[Candidate[T]]] = {}
-        self._moody_always: list[Candidate[T]] = []
-        self._moody: dict[str, list[Candidate[T]]] = {}
         for index, (owner, pattern) in enumerate(pairs):
-            candidate = Candidate(index, owner, pattern)
-            if steady(pattern):
-                for literal in _needed(pattern):
-                    self._by_literal.setdefault(literal, []).append(candidate)
-                if not _needed(pattern):
-                    self._always.append(candidate)
-            else:
-                for literal in _needed(pattern):
-                    self._moody.setdefault(literal.translate(_DIGITS), []).append(candidate)
-                if not _needed(pattern):
-                    self._moody_always.append(candidate)
+            candidate = Candidate(index, owner, pattern, steady(pattern))
+            needed = _needed(pattern)
+            if not candidate.steady:  # whether it is tried may not depend on digits either
+                needed = tuple(max(re.split(r"[0-9]+", n), key=len) for n in needed)
+            if not all(len(n) >= _SHORTEST for n in needed):
+                needed = ()
+            for literal in needed:
+                self._by_literal.setdefault(literal, []).append(candidate)
+            if not needed:
+                self._always.append(candidate)
         self._prefilter = one_of(self._by_literal)
-        self._moody_prefilter = one_of(self._moody)
 
     def find(self, line: str) -> Sequence[Hit[T]]:
         """Every pattern that *line* holds, in file order; empty for most lines."""
@@ -97,26 +94,25 @@ class Matcher(Generic[T]):
 
     def look(self, line: str) -> tuple[list[Spot[T]], list[Candidate[T]]]:
         """What every line of the form of *line* holds, and what must be tried against each of them."""
-        steady_ones = _candidates(line, self._prefilter, self._by_literal, self._always)
-        form = line.translate(_DIGITS) if self._moody else line
-        moody = _candidates(form, self._moody_prefilter, self._moody, self._moody_always)
-        spots = [s for c in steady_ones if (s := c.search(line)) is not None]
-        return sorted(spots, key=lambda s: s.index), list(moody)
+        spots: list[Spot[T]] = []
+        moody: list[Candidate[T]] = []
+        for candidate in self._candidates(line):
+            if not candidate.steady:
+                moody.append(candidate)
+            elif (spot := candidate.search(line)) is not None:
+                spots.append(spot)
+        if len(spots) > 1:
+            spots.sort(key=lambda s: s.index)
+        return spots, moody
 
-
-def _candidates(
-    line: str,
-    prefilter: re.Pattern[str] | None,
-    by_literal: dict[str, list[Candidate[T]]],
-    always: list[Candidate[T]],
-) -> Iterable[Candidate[T]]:
-    if prefilter is None or not prefilter.search(line):
-        return always
-    found = {c.index: c for c in always}
-    for literal, candidates in by_literal.items():
-        if literal in line:
-            found.update((c.index, c) for c in candidates)
-    return found.values()
+    def _candidates(self, line: str) -> Iterable[Candidate[T]]:
+        if self._prefilter is None or not self._prefilter.search(line):
+            return self._always
+        found = {c.index: c for c in self._always}
+        for literal, candidates in self._by_literal.items():
+            if literal in line:
+                found.update((c.index, c) for c in candidates)
+        return found.values()
 
 
 def one_of(literals: Iterable[str]) -> re.Pattern[str] | None:
@@ -146,13 +142,38 @@ def _branches(tree: dict[str, Any]) -> str:
 def steady(pattern: Pattern) -> bool:
     """Whether *pattern* finds the same in lines that differ only in which digits they hold.
 
-    Careful rather than clever: any digit in the source that is not part of ``\\d``, ``0-9`` or a count makes a
-    pattern unsteady, and so does a reference to a group.
+    Careful rather than clever: any digit in the source that is not part of ``[0-9]`` or a count makes a pattern
+    unsteady, and so do escapes by number and references to groups.
     """
     if pattern.regex is None:
         return not re.search(r"[0-9]", pattern.text)
-    source = _ANY_DIGIT.sub("", pattern.regex.pattern)
-    return not re.search(r"[0-9]|\(\?P=|\(\?\(|\\[xuUN]", source)
+    return steady_source(pattern.regex.pattern)
+
+
+def steady_source(source: str) -> bool:
+    """``steady`` for the regular expression *source*."""
+    return not re.search(r"[0-9]|\(\?P=|\(\?\(|\\[xuUN]", _without_counts(source))
+
+
+def _without_counts(source: str) -> str:
+    """*source* without its counts and without the ranges ``0-9`` of its classes."""
+    out: list[str] = []
+    i = 0
+    while i < len(source):
+        end = i + 1
+        text = source[i]
+        if text == "\\":
+            end = i + 2
+            text = source[i:end]
+        elif text == "[":
+            end = _class_end(source, i)
+            text = source[i:end].replace("0-9", "")
+        elif text == "{" and (count := _COUNT.match(source, i)):
+            end = count.end()
+            text = ""
+        out.append(text)
+        i = end
+    return "".join(out)
 
 
 def _needed(pattern: Pattern) -> tuple[str, ...]:
@@ -165,18 +186,14 @@ def _needed(pattern: Pattern) -> tuple[str, ...]:
 
 
 def _alternatives(source: str) -> tuple[str, ...]:
-    """A literal of each branch of ``^(?:a|b|c)rest`` or ``a|b|c``; () if one branch has none."""
+    """A literal of each branch of ``a|b|c`` or ``^(?:a|b|c)rest``; () if one branch has none."""
+    branches = _split_branches(source)
     body = source.removeprefix("^")
-    if body.startswith("(?:"):
+    if len(branches) == 1 and body.startswith("(?:"):
         end = _group_end(body)
         if end < 0 or body[end : end + 1] in ("?", "*", "{"):
             return ()
-        inner = body[3 : end - 1]
-    elif body.startswith("("):
-        return ()
-    else:
-        inner = body
-    branches = _split_branches(inner)
+        branches = _split_branches(body[3 : end - 1])
     literals = [required_literal(b) for b in branches]
     return tuple(x for x in literals if x) if len(branches) > 1 and all(literals) else ()
 
@@ -235,8 +252,8 @@ def required_literal(source: str) -> str | None:
         step = 1
         literal: str | None = None
         if char == "\\":
-            step = 2
             nxt = source[i + 1 : i + 2]
+            step = _escape_length(source, i)
             literal = nxt if nxt and not nxt.isalnum() else None
         elif char == "[":
             step = _class_end(source, i) - i
@@ -258,6 +275,16 @@ def required_literal(source: str) -> str | None:
         i += step
     best = max(runs, key=len)
     return best if len(best) >= 3 else None
+
+
+def _escape_length(source: str, start: int) -> int:
+    """Characters of the escape at *start*: ``\\.`` is 2, ``\\x1b`` is 4."""
+    kind = source[start + 1 : start + 2]
+    if kind == "N":
+        return max(2, source.find("}", start) - start + 1)
+    if kind.isdigit():
+        return 2 + len(source[start + 2 : start + 4]) - len(source[start + 2 : start + 4].lstrip("0123456789"))
+    return {"x": 4, "u": 6, "U": 10}.get(kind, 2)
 
 
 def _class_end(source: str, start: int) -> int:

@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bringup.rules import FailureRule, Hit, Matcher
 from bringup.timeline.progress import figures
 from bringup.timeline.view import KEEP_HITS, Found, Seen
 
+Clue = tuple[FailureRule, int]
 
-class Evidence:
-    """Collects hits of failure rules. Rules are searched line by line; what they add up to is asked at the end.
 
-    ``none`` patterns are looked for like the others; one hit anywhere in the startup unsatisfies the rule.
+def matcher(rules: Sequence[FailureRule]) -> Matcher[Clue]:
+    """Every pattern of *rules* as (rule, index of the pattern in it)."""
+    return Matcher([((rule, i), p) for rule in rules for i, p in enumerate(rule.patterns)])
+
+
+def harmless(clues: Iterable[Clue]) -> bool:
+    """Whether one message's *clues* satisfy a benign rule: then no other rule may see the message."""
+    by_rule: dict[str, tuple[FailureRule, set[int]]] = {}
+    for rule, index in clues:
+        if rule.role == "benign":
+            by_rule.setdefault(rule.id, (rule, set()))[1].add(index)
+    return any(holds(rule, dict.fromkeys(seen, (0,))) for rule, seen in by_rule.values())
+
+
+def record(found: dict[str, Found], hit: Hit[Clue], seen: Seen) -> Found | None:
+    """Adds a hit; the Found if this hit is what satisfied its rule, else None.
+
+    ``none`` patterns are looked for like the others; one hit anywhere in the startup unsatisfies the rule for good.
     """
-
-    def __init__(self, rules: Sequence[FailureRule]) -> None:
-        pairs = [((rule, i), p) for rule in rules for i, p in enumerate(rule.patterns)]
-        self._matcher: Matcher[tuple[FailureRule, int]] = Matcher(pairs)
-
-    def search(self, text: str) -> Sequence[Hit[tuple[FailureRule, int]]]:
-        """Hits in one message; empty if a benign rule claims it whole."""
-        hits = self._matcher.find(text)
-        if hits and any(h.owner[0].role == "benign" for h in hits) and self._benign(hits):
-            return ()
-        return [h for h in hits if h.owner[0].role != "benign"]
-
-    @staticmethod
-    def _benign(hits: Sequence[Hit[tuple[FailureRule, int]]]) -> bool:
-        by_rule: dict[str, tuple[FailureRule, set[int]]] = {}
-        for hit in hits:
-            rule, index = hit.owner
-            if rule.role == "benign":
-                by_rule.setdefault(rule.id, (rule, set()))[1].add(index)
-        return any(holds(rule, dict.fromkeys(seen, (0,))) for rule, seen in by_rule.values())
-
-
-def record(found: dict[str, Found], hit: Hit[tuple[FailureRule, int]], seen: Seen) -> Found | None:
-    """Adds a hit; the Found if this hit is what satisfied its rule, else None."""
     rule, index = hit.owner
-    entry = found.setdefault(rule.id, Found(rule))
+    entry = found.get(rule.id)
+    if entry is None:
+        entry = found[rule.id] = Found(rule)
     entry.count += 1
     kept = entry.hits.setdefault(index, [])
     if len(kept) < KEEP_HITS:
         kept.append(seen)
     else:
         kept[-1] = seen  # the first ones and the newest are kept: nearness is judged on both
-    was = entry.satisfied
-    entry.satisfied = holds(rule, {i: [s.order for s in h] for i, h in entry.hits.items()})
-    if entry.satisfied and not was:
+    if index >= len(rule.all) + len(rule.any):
+        entry.satisfied = False
+    elif not entry.satisfied and holds(rule, {i: [s.order for s in h] for i, h in entry.hits.items()}):
+        entry.satisfied = True
         entry.order = seen.order
         return entry
     return None
 
 
-def seen_of(hit: Hit[tuple[FailureRule, int]], seen: Seen) -> Seen:
+def seen_of(hit: Hit[Clue], seen: Seen) -> Seen:
     """*seen* with the figures of *hit*."""
     return Seen(seen.line, seen.order, seen.offset, figures(hit.groups))
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: bytes of one line that are kept; the rest is counted and dropped (a settings line is about 30 KB)
 KEEP = 1 << 20
 
-_END = re.compile(rb"\r\n|\n|\r")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+class RawLine(NamedTuple):
     """One line: byte offset of its first byte, number (from 1, counted by LF as editors do), text.
 
     ``bar``: it ended in a lone CR, so it is one state of a progress bar. ``cut``: longer than ``KEEP``.
-    ``whole``: an end of line was seen (False only for the last line of a flush).
+    ``whole``: an end of line was seen (False only for the last line of a flush). ``raw``: its bytes as kept.
     """
 
     offset: int
@@ -31,10 +29,14 @@ class RawLine:
     bar: bool = False
     cut: bool = False
     whole: bool = True
+    raw: bytes = b""
 
 
 class LineSplitter:
-    """Feeds on chunks, gives whole lines; ``flush`` gives what is left when no more bytes will come."""
+    """Feeds on chunks, gives whole lines; ``flush`` gives what is left when no more bytes will come.
+
+    What ``feed`` returns must be read to its end before the next call.
+    """
 
     def __init__(self, offset: int = 0, number: int = 1) -> None:
         self._start = offset
@@ -50,23 +52,38 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> Iterator[RawLine]:
         """The lines that *data* completes, in order."""
-        if self._held_cr and data:
-            # A CR at the end of a chunk may be half of a CRLF; only the next byte tells.
-            self._held_cr = False
+        if not data:
+            return
+        if self._held_cr:
             data = b"\r" + data
+        # A CR at the end of a chunk may be half of a CRLF; only the next byte tells.
+        self._held_cr = data.endswith(b"\r")
+        end = len(data) - self._held_cr
         position = 0
-        end = len(data)
-        for match in _END.finditer(data):
-            if match[0] == b"\r" and match.end() == end:
+        while (stop := data.find(b"\n", position, end)) >= 0:
+            if self._length or stop - position > KEEP or data.find(b"\r", position, stop) >= 0:
+                yield from self._bars(data, position, stop)
+                crlf = stop > position and data[stop - 1] == 13
+                yield self._line(b"\r\n" if crlf else b"\n")
+            else:  # a whole line and nothing odd in it
+                raw = data[position:stop]
+                start, number = self._start, self._number
+                self._start += stop - position + 1
+                self._number += 1
+                yield RawLine(start, number, clean(raw), raw=raw)
+            position = stop + 1
+        yield from self._bars(data, position, end)
+
+    def _bars(self, data: bytes, position: int, end: int) -> Iterator[RawLine]:
+        """The lines that lone CRs end in ``data[position:end]``, which holds no LF; what follows them is kept."""
+        while (stop := data.find(b"\r", position, end)) >= 0:
+            if data[stop + 1 : stop + 2] == b"\n":
+                end = stop
                 break
-            self._add(data[position : match.start()])
-            position = match.end()
-            yield self._line(match[0])
-        rest = data[position:]
-        if rest.endswith(b"\r"):
-            self._held_cr = True
-            rest = rest[:-1]
-        self._add(rest)
+            self._add(data, position, stop)
+            yield self._line(b"\r")
+            position = stop + 1
+        self._add(data, position, end)
 
     def flush(self) -> Iterator[RawLine]:
         """The last line, if bytes without an end are left."""
@@ -74,20 +91,22 @@ class LineSplitter:
         if self._length or held:
             yield self._line(b"\r" if held else b"")
 
-    def _add(self, part: bytes) -> None:
-        self._length += len(part)
+    def _add(self, data: bytes, start: int, end: int) -> None:
+        self._length += end - start
         room = KEEP - len(self._kept)
         if room > 0:
-            self._kept += part[:room]
+            self._kept += data[start : min(end, start + room)]
 
     def _line(self, end: bytes) -> RawLine:
+        raw = bytes(self._kept)
         line = RawLine(
             offset=self._start,
             number=self._number,
-            text=clean(bytes(self._kept)),
+            text=clean(raw),
             bar=end == b"\r",
-            cut=self._length > len(self._kept),
+            cut=self._length > len(raw),
             whole=end != b"",
+            raw=raw,
         )
         self._start += self._length + len(end)
         self._length = 0
@@ -100,6 +119,6 @@ class LineSplitter:
 def clean(raw: bytes) -> str:
     """Text of a line: UTF-8 with replacement characters, without terminal escapes and control characters."""
     text = raw.decode("utf-8", "replace")
-    if "\x1b" in text or not text.isprintable():
+    if not text.isprintable():
         text = _ESCAPES.sub("", text)
     return text.rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,21 +10,18 @@ from urllib.parse import urlsplit
 from bringup.engines import Engine
 from bringup.facts import Event, Line
 from bringup.redact import redact_text, secret_name
-from bringup.rules import Hit, LineRule, Matcher
-from bringup.timeline.evidence import Evidence, record, seen_of
+from bringup.rules import Hit, LineRule
+from bringup.timeline.evidence import record, seen_of
 from bringup.timeline.lines import LineSplitter, RawLine
 from bringup.timeline.phases import Phases
-from bringup.timeline.prefix import Message, split_messages
 from bringup.timeline.progress import figures, progress
+from bringup.timeline.scan import Message, Scanner
 from bringup.timeline.traces import Tracebacks
-from bringup.timeline.view import KEEP_TRACES, Seen, Trace, View
+from bringup.timeline.view import KEEP_TAIL, KEEP_TRACES, Seen, Trace, View
 
 #: characters of a line that are kept as evidence
 SHOWN = 2000
-_ERROR_LINE = re.compile(
-    r"(?:\b(?:ERROR|CRITICAL|FATAL|Error|Exception|Fatal|fatal error|Aborted|panicked)\b|\berror: )"
-)
-_ERROR_LEVELS = frozenset({"ERROR", "CRITICAL", "FATAL", "E", "F"})
+KEEP_ERRORS = 20
 
 
 class Timeline:
@@ -41,23 +38,32 @@ class Timeline:
         self.source = source
         self._secrets = secrets
         self._grammar = engine.grammar
-        self._lines: Matcher[LineRule] = Matcher((r, r.pattern) for r in self._grammar.rules)
-        self._evidence = Evidence(engine.failures)
+        self._scanner = Scanner(self._grammar, engine.failures)
         self._splitter = LineSplitter(offset)
-        self._last_bar: tuple[str | None, str] | None = None
         #: grows whenever the source shows life; lines that only our own probes cause do not count
         self.movement = 0
         self._begin(0)
 
     def _begin(self, restarts: int) -> None:
-        self.view = View(engine=self.engine.name, restarts=restarts)
-        self._phases = Phases(self._grammar.order, self.view)
+        self._view = View(engine=self.engine.name, restarts=restarts)
+        self._phases = Phases(self._grammar.order, self._view)
         self._traces = Tracebacks()
+        self._last_bar: tuple[str | None, str] | None = None
+        #: lines for the view's tail; redacted only if somebody looks
+        self._tail: deque[tuple[int, str | None, str]] = deque(maxlen=KEEP_TAIL)
+
+    @property
+    def view(self) -> View:
+        """What is known now. Bounded in size; it goes on changing as bytes are fed."""
+        view = self._view
+        while self._tail:
+            view.tail.append(self._shown(*self._tail.popleft()))
+        return view
 
     def restart(self) -> None:
         """The source begins again from its first byte (it was cut or replaced)."""
         self._splitter = LineSplitter()
-        self._begin(self.view.restarts + 1)
+        self._begin(self._view.restarts + 1)
 
     @property
     def offset(self) -> int:
@@ -81,23 +87,26 @@ class Timeline:
     # -- one line -------------------------------------------------------------------------------------------
 
     def _line(self, raw: RawLine, t_s: float | None, events: list[Event]) -> None:
-        if not raw.text:
-            return
-        for message in split_messages(raw.text, self._grammar.prefixes):
-            self._message(raw, message, t_s, events)
+        if raw.text:
+            for message in self._scanner.scan(raw.text, raw.raw):
+                self._message(raw, message, t_s, events)
 
     def _message(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event]) -> None:
-        rules = self._lines.find(message.text) if message.text else ()
+        rules = message.rules
         for hit in rules:
             if hit.owner.restart and self._is_restart():
-                self._begin(self.view.restarts + 1)
-                restart = {"name": self.view.phase, "worker": None, "restart": self.view.restarts}
+                self._begin(self._view.restarts + 1)
+                restart = {"name": self._view.phase, "worker": None, "restart": self._view.restarts}
                 events.append(self._event("phase", restart, raw, message, t_s))
                 break
-        view = self.view
+        view = self._view
         view.lines += 1
         view.t_s = t_s
-        if not (rules and all(h.owner.self_noise for h in rules)):
+        if not rules:
+            self.movement += 1
+            self._failures(raw, message, t_s, events)
+            return
+        if not all(h.owner.self_noise for h in rules):
             self.movement += 1
         settings = next((h for h in rules if h.owner.settings), None)
         if settings is not None:
@@ -106,18 +115,17 @@ class Timeline:
             return
         for hit in rules:
             self._known(hit, raw, message, t_s, events)
-        if raw.bar and rules:
-            return
-        self._failures(raw, message, t_s, events, known=bool(rules))
+        if not raw.bar:
+            self._failures(raw, message, t_s, events)
 
     def _is_restart(self) -> bool:
-        view = self.view
+        view = self._view
         return bool(view.settings or view.serving or view.ready or view.stopping or view.phase not in ("spawn", "args"))
 
     def _settings(
         self, hit: Hit[LineRule], raw: RawLine, message: Message, t_s: float | None, events: list[Event]
     ) -> None:
-        view = self.view
+        view = self._view
         parse = self.engine.settings.get(hit.owner.settings or "")
         found = parse(message.text) if parse else None
         view.known += 1
@@ -141,7 +149,7 @@ class Timeline:
     def _known(
         self, hit: Hit[LineRule], raw: RawLine, message: Message, t_s: float | None, events: list[Event]
     ) -> None:
-        rule, view = hit.owner, self.view
+        rule, view = hit.owner, self._view
         view.known += 1
         if rule.stopping and not view.stopping:
             view.stopping = view.lines
@@ -165,7 +173,7 @@ class Timeline:
             view.serving = view.lines
 
     def _endpoint(self, groups: Mapping[str, str]) -> None:
-        view = self.view
+        view = self._view
         host, port = groups.get("host"), groups.get("port", "")
         if groups.get("url"):
             parts = urlsplit(groups["url"])
@@ -209,7 +217,7 @@ class Timeline:
         t_s: float | None,
         events: list[Event],
     ) -> None:
-        view = self.view
+        view = self._view
         if view.worker == "draft" and rule.worker != "target":
             found = {k if k.startswith("draft_") else f"draft_{k}": v for k, v in found.items()}
         for name, value in found.items():
@@ -218,22 +226,15 @@ class Timeline:
 
     # -- failures -------------------------------------------------------------------------------------------
 
-    def _failures(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event], known: bool) -> None:
-        view = self.view
+    def _failures(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event]) -> None:
+        view = self._view
         shown: Line | None = None
-        exception = self._traces.feed(message.text, message.rank, view.lines)
-        hits = self._evidence.search(message.text)
-        if exception is not None and len(view.traces) < KEEP_TRACES:
-            shown = self._shown(raw, message)
-            trace = Trace(
-                exception.first, view.lines, shown, exception.name, exception.message, message.rank, raw.offset,
-                after_stop=bool(view.stopping),
-            )  # fmt: skip
-            view.traces.append(trace)
-        if hits:
-            shown = shown or self._shown(raw, message)
+        if message.raised is not None or message.opens or message.chains or self._traces.open:
+            shown = self._trace(raw, message)
+        if message.clues:
+            shown = shown or self._shown(raw.number, message.rank, message.text)
             base = Seen(shown, view.lines, raw.offset, {})
-            for hit in hits:
+            for hit in message.clues:
                 found = record(view.found, hit, seen_of(hit, base))
                 if found is not None:
                     found.after_stop = bool(view.stopping)
@@ -244,25 +245,38 @@ class Timeline:
                         "fatal": found.rule.fatal, "text": shown.text[:400],
                     }  # fmt: skip
                     events.append(self._event("symptom", data, raw, message, t_s))
-        self._telling(raw, message, known, shown)
-
-    def _telling(self, raw: RawLine, message: Message, known: bool, shown: Line | None) -> None:
-        view = self.view
-        if known or not message.text.strip():
+        if message.rules or not message.text or message.text.isspace():
             return
-        shown = shown or self._shown(raw, message)
-        view.tail.append(shown)
-        if message.level in _ERROR_LEVELS or _ERROR_LINE.search(message.text):
-            view.errors.append((view.lines, shown))
-            if len(view.first_errors) < 20:
-                view.first_errors.append((view.lines, shown))
+        self._tail.append((raw.number, message.rank, message.text[:SHOWN]))
+        if message.error and len(view.first_errors) < KEEP_ERRORS:
+            shown = shown or self._shown(raw.number, message.rank, message.text)
+            view.first_errors.append((view.lines, shown))
 
-    def _shown(self, raw: RawLine, message: Message) -> Line:
-        text = redact_text(message.text[:SHOWN], self._secrets)
-        return Line(self.source, raw.number, message.rank, text)
+    def _trace(self, raw: RawLine, message: Message) -> Line | None:
+        """Follows tracebacks; the line that ends one."""
+        view, rank = self._view, message.rank
+        if message.opens:
+            self._traces.begin(rank, view.lines)
+            return None
+        if message.chains:
+            self._traces.chain(rank)
+            return None
+        exception = self._traces.feed(message.text, rank, view.lines, message.raised)
+        if exception is None or len(view.traces) >= KEEP_TRACES:
+            return None
+        shown = self._shown(raw.number, rank, message.text)
+        trace = Trace(
+            exception.first, view.lines, shown, exception.name, exception.message, rank, raw.offset,
+            after_stop=bool(view.stopping), chained=exception.chained,
+        )  # fmt: skip
+        view.traces.append(trace)
+        return shown
+
+    def _shown(self, number: int, rank: str | None, text: str) -> Line:
+        return Line(self.source, number, rank, redact_text(text[:SHOWN], self._secrets))
 
     def _event(self, kind: Any, data: Mapping[str, Any], raw: RawLine, message: Message, t_s: float | None) -> Event:
         return Event(
             kind=kind, data=data, source=self.source, offset=raw.offset, line=raw.number, log_at=message.time,
-            t_s=t_s, phase=self.view.phase, worker=self._phases.worker, rank=message.rank,
+            t_s=t_s, phase=self._view.phase, worker=self._phases.worker, rank=message.rank,
         )  # fmt: skip

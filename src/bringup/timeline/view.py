@@ -67,6 +67,8 @@ class Trace:
     rank: str | None
     offset: int
     after_stop: bool = False
+    #: Python said that the traceback before it is its cause
+    chained: bool = False
 
 
 @dataclass(slots=True)
@@ -101,7 +103,6 @@ class View:
     serving: int = 0
     found: dict[str, Found] = field(default_factory=dict)
     traces: list[Trace] = field(default_factory=list)
-    errors: deque[tuple[int, Line]] = field(default_factory=lambda: deque(maxlen=KEEP_TAIL))
     first_errors: list[tuple[int, Line]] = field(default_factory=list)
     tail: deque[Line] = field(default_factory=lambda: deque(maxlen=KEEP_TAIL))
     restarts: int = 0
@@ -110,8 +111,13 @@ class View:
 
     @property
     def fatal(self) -> Found | None:
-        """The first satisfied rule that proves by itself that the start has failed."""
-        fatal = [f for f in self.found.values() if f.satisfied and f.rule.fatal and not f.after_stop]
+        """The first satisfied rule that proves by itself that the start has failed.
+
+        What a server said before it said that it is ready was plainly not fatal.
+        """
+        fatal = [
+            f for f in self.found.values() if f.satisfied and f.rule.fatal and not f.after_stop and f.order > self.ready
+        ]
         return min(fatal, key=lambda f: f.order, default=None)
 
     @property
