@@ -81,7 +81,7 @@ def _from_config(known: Engine, text: str | None) -> Options:
 
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except Exception:  # PyYAML lets through whatever its constructors raise: ValueError, IndexError, RecursionError
         return Options()
     if not isinstance(data, dict):
         return Options()
@@ -91,5 +91,6 @@ def _from_config(known: Engine, text: str | None) -> Options:
         if value is True:
             args.append(flag)
         elif value is not False and value is not None:
-            args.extend((flag, str(value[0] if isinstance(value, list) and value else value)))
+            value = value[0] if isinstance(value, list) and value else value
+            args.append(f"{flag}={value}")
     return known.read(args)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from bringup.shellwords import simple_commands
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
-_OPERATORS = frozenset({"&&", "||", ";", "|", "&", ";;", "|&", "(", ")", "{", "}"})
+#: words of a shell's own grammar that may stand before a command
+_RESERVED = frozenset({"then", "do", "else", "elif", "if", "while", "until", "!", "{", "time", "builtin", "coproc"})
 
 #: wrapper -> (options that take a value, positional words before the command)
 _WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
@@ -26,17 +29,108 @@ _WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "ionice": (frozenset({"-c", "-n", "--class", "--classdata"}), 0),
     "chrt": (frozenset({"-T", "-P", "-D"}), 1),
     "taskset": (frozenset(), 1),
-    "stdbuf": (frozenset({"-i", "-o", "-e"}), 0),
+    "stdbuf": (frozenset({"-i", "-o", "-e", "--input", "--output", "--error"}), 0),
+    "choom": (frozenset({"-n", "--adjust"}), 0),
+    "systemd-run": (
+        frozenset(
+            {
+                "-p",
+                "--property",
+                "-u",
+                "--unit",
+                "-E",
+                "--setenv",
+                "--slice",
+                "--uid",
+                "--gid",
+                "--working-directory",
+                "-M",
+                "--machine",
+                "--description",
+            }
+        ),
+        0,
+    ),
+    "systemd-inhibit": (frozenset({"--what", "--who", "--why", "--mode"}), 0),
+    "strace": (frozenset({"-o", "-e", "-s", "-p", "-a", "-u", "-E"}), 0),
+    "trtllm-llmapi-launch": (frozenset(), 0),
+    "mpirun": (
+        frozenset(
+            {
+                "-n",
+                "-np",
+                "-c",
+                "-H",
+                "-host",
+                "--host",
+                "-hostfile",
+                "--hostfile",
+                "-x",
+                "--map-by",
+                "--bind-to",
+                "--tag-output-to-file",
+            }
+        ),
+        0,
+    ),
+    "mpiexec": (frozenset({"-n", "-np", "-H", "-host", "--host", "-hostfile", "--hostfile", "-x"}), 0),
+    "srun": (frozenset({"-n", "-N", "-p", "-t", "-c", "-J", "-w", "-A", "-G", "-o", "-e"}), 0),
     "timeout": (frozenset({"-k", "-s", "--kill-after", "--signal"}), 1),
     "numactl": (
-        frozenset({"-m", "-N", "-C", "-i", "-p", "-w", "-L", "-f", "-S", "-F"}),
+        frozenset(
+            {
+                "-m",
+                "-N",
+                "-C",
+                "-i",
+                "-p",
+                "-w",
+                "-L",
+                "-f",
+                "-S",
+                "-F",
+                "--membind",
+                "--cpunodebind",
+                "--physcpubind",
+                "--interleave",
+                "--preferred",
+                "--weighted-interleave",
+                "--length",
+                "--file",
+                "--shm",
+            }
+        ),
         0,
     ),
     "prlimit": (frozenset(), 0),
     "tini": (frozenset({"-p", "-e"}), 0),
     "dumb-init": (frozenset({"-r", "--rewrite"}), 0),
     "catchsegv": (frozenset(), 0),
-    "sudo": (frozenset({"-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "-D", "--user", "--group"}), 0),
+    "sudo": (
+        frozenset(
+            {
+                "-u",
+                "-g",
+                "-h",
+                "-p",
+                "-C",
+                "-r",
+                "-t",
+                "-T",
+                "-U",
+                "-D",
+                "--user",
+                "--group",
+                "--chdir",
+                "--host",
+                "--prompt",
+                "--close-from",
+                "--role",
+                "--type",
+            }
+        ),
+        0,
+    ),
     "doas": (frozenset({"-u", "-C"}), 0),
     "unbuffer": (frozenset({"-p"}), 0),
 }
@@ -46,6 +140,9 @@ _UV_VALUES = frozenset(
      "--config-file", "--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--from", "-n", "--name",
      "--prefix", "--cwd"}
 )  # fmt: skip
+_CONDA_VALUES = frozenset(
+    {"-n", "--name", "-p", "--prefix", "--cwd", "-r", "--root-prefix", "-e", "--env", "-a", "--attach"}
+)
 _RUNNERS = frozenset({"uv", "poetry", "pdm", "pipenv", "hatch", "rye", "conda", "mamba", "micromamba", "pixi"})
 
 
@@ -82,10 +179,11 @@ def peel(argv: Sequence[str], depth: int = 12) -> Peeled:
         return _under(peel(rest, depth - 1), {**env, **inner_env}, cwd)
     if name in _SHELLS:
         script = _shell_script(words[1:])
-        return _under(_from_script(script, depth - 1), env) if script is not None else Peeled(words, env)
-    if name == "uvx" or (name in _RUNNERS and "run" in words[1:4]):
-        start = 1 if name == "uvx" else words.index("run") + 1
-        return _under(peel(_skip_options(words[start:], _UV_VALUES, 0), depth - 1), env)
+        return _under(_from_script(script, depth - 1, env), env) if script is not None else Peeled(words, env)
+    if name == "uvx" or (name in _RUNNERS and "run" in words[1:5]):
+        start = 1 if name == "uvx" else words.index("run", 1) + 1
+        values = _CONDA_VALUES if name in ("conda", "mamba", "micromamba") else _UV_VALUES
+        return _under(peel(_skip_options(words[start:], values, 0), depth - 1), env)
     if name in _WRAPPERS:
         values, positional = _WRAPPERS[name]
         if name == "taskset" and any(w in ("-c", "--cpu-list", "-ac") for w in words[1:3]):
@@ -108,18 +206,21 @@ def _env(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...], str | N
         word = rest.pop(0)
         if word == "--":
             break
-        if word in ("-u", "--unset") and rest:
+        name, eq, value = word.partition("=")
+        if word in ("-u", "--unset", "-a", "--argv0") and rest:
             rest.pop(0)
         elif word in ("-C", "--chdir") and rest:
             cwd = rest.pop(0)
-        elif word.startswith("--chdir="):
-            cwd = word.partition("=")[2]
-        elif word in ("-S", "--split-string") and rest:
+        elif name == "--chdir" and eq:
+            cwd = value
+        elif word.startswith("-C") and len(word) > 2:
+            cwd = word[2:]
+        elif word in ("-S", "--split-string", "-vS", "-iS") and rest:
             rest[0:1] = _split(rest[0])
-        elif word.startswith("--split-string="):
-            rest[0:0] = _split(word.partition("=")[2])
-        elif word.startswith("-S") and len(word) > 2:
-            rest[0:0] = _split(word[2:])
+        elif name == "--split-string" and eq:
+            rest[0:0] = _split(value)
+        elif word.startswith(("-S", "-vS")):
+            rest[0:0] = _split(word.partition("S")[2])
     env, command = leading_assignments(rest)
     return env, command, cwd
 
@@ -153,49 +254,30 @@ def _shell_script(words: Sequence[str]) -> str | None:
     return None
 
 
-def _from_script(script: str, depth: int) -> Peeled:
-    """Simple commands of a shell script, each peeled; ``cd DIR`` and exported variables carry over."""
+def _from_script(script: str, depth: int, outer: Mapping[str, str]) -> Peeled:
+    """Simple commands of a shell script, each peeled; ``cd DIR`` and variables that it sets carry over."""
     env: dict[str, str] = {}
+    known = dict(outer)
     cwd: str | None = None
     found: list[Peeled] = []
-    for words in simple_commands(script):
+    for words in simple_commands(script, known):
+        while words and words[0] in _RESERVED:
+            words = words[1:]
         own, rest = leading_assignments(words)
+        if rest and rest[0] in ("export", "declare", "typeset", "readonly", "local"):
+            own = dict(w.split("=", 1) for w in rest[1:] if _ASSIGNMENT.match(w))
+            rest = ()
         if not rest:
             env.update(own)
-        elif rest[0] == "export":
-            env.update(leading_assignments(rest[1:])[0])
-        elif rest[0] == "cd" and len(rest) == 2:
-            cwd = rest[1]
+            known.update(own)
+        elif rest[0] in ("cd", "pushd") and len(rest) > 1:
+            cwd = rest[-1] if cwd is None or rest[-1].startswith(("/", "~", "$")) else f"{cwd.rstrip('/')}/{rest[-1]}"
         else:
             found.append(_under(peel(words, depth), dict(env), cwd))
     if not found:
         return Peeled((), env, cwd)
     last = found[-1]
     return Peeled(last.words, last.env, last.cwd, tuple(found))
-
-
-def simple_commands(script: str) -> list[list[str]]:
-    """*script* cut at its operators into simple commands without redirections; [] if its quotes do not close."""
-    lexer = shlex.shlex(script.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
-    commands: list[list[str]] = [[]]
-    redirect = False
-    try:
-        for token in lexer:
-            if token in _OPERATORS:
-                commands.append([])
-            elif token and set(token) <= set("<>&|") and ("<" in token or ">" in token):
-                redirect = True
-                if commands[-1] and commands[-1][-1].isdigit():
-                    commands[-1].pop()  # the `2` of `2>`
-            elif redirect:
-                redirect = False
-            else:
-                commands[-1].append(token)
-    except ValueError:
-        return []
-    return [c for c in commands if c]
 
 
 def _split(text: str) -> list[str]:

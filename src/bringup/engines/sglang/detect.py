@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bringup.engines.base import Engine, Options, Words
-from bringup.engines.flags import last_values, options, program
+from bringup.engines.flags import last_values, options, positionals, program
 from bringup.engines.sglang.settings import parse_server_args
 
 _FLAGS = {
@@ -32,8 +32,8 @@ def read(args: Sequence[str]) -> Options:
     values = last_values(args, _FLAGS)
     task = "embedding" if "--is-embedding" in args else None
     model = values.get("model")
-    if model is None and args and not args[0].startswith("-"):
-        model = args[0]  # `sglang serve MODEL`
+    if model is None:
+        model = next(iter(positionals(args)), None)  # `sglang serve MODEL`
     return options(values, model, task)
 
 

@@ -7,20 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bringup.engines.base import Engine, Options, Words
-from bringup.engines.flags import last_values, options, program
+from bringup.engines.flags import last_values, options, positionals, program
 
 _FLAGS = {
     "--model": "model",
     "--host": "host",
     "--port": "port",
     "--served-model-name": "name",
-    "--served_model_name": "name",
     "--api-key": "key",
-    "--api_key": "key",
     "--config": "config",
     "--runner": "runner",
     "--task": "task",
 }
+_MANY = ("--served-model-name", "--served_model_name", "--api-key", "--api_key", "--lora-modules", "--middleware")
 _TASKS = {
     "embed": "embedding",
     "embedding": "embedding",
@@ -34,18 +33,20 @@ def claims(words: Words) -> tuple[str, ...] | None:
     name, args = program(words)
     if name in ("vllm", "vllm.entrypoints.cli.main") and args[:1] == ("serve",):
         return args[1:]
-    if name == "vllm.entrypoints.openai.api_server":
+    if name in ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"):
+        return args
+    if name == "api_server.py" and any(w.endswith("vllm/entrypoints/openai/api_server.py") for w in words[:6]):
         return args
     return None
 
 
 def read(args: Sequence[str]) -> Options:
-    values = last_values(args, _FLAGS)
+    values = last_values(args, _FLAGS, underscores=True)
     task = _TASKS.get(values.get("task", "")) or _TASKS.get(values.get("runner", ""))
-    model = values.get("model")
-    if args and not args[0].startswith("-"):
-        model = args[0]  # `vllm serve MODEL` wins over --model
-    return options(values, model, task)
+    words = positionals(args, many=_MANY)
+    if words:
+        values["model"] = words[0]  # `vllm serve MODEL` wins over --model
+    return options(values, task=task)
 
 
 def parse_non_default_args(text: str) -> Mapping[str, Any] | None:
