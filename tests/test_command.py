@@ -15,7 +15,7 @@ FOUNDING = (
     "--mem-fraction-static 0.85 --context-length 65536 --reasoning-parser qwen3 --tool-call-parser qwen3_coder "
     "--enable-torch-compile --speculative-algo NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 "
     "--speculative-num-draft-tokens 4"
-).split()
+).split()  # noqa: SIM905
 
 
 def read(text: str, **given: object) -> Command:
@@ -35,7 +35,8 @@ def test_the_founding_command() -> None:
         "env -i PATH=/bin", "env -u HF_TOKEN", "env -uHF_TOKEN -C /srv", "env --unset=X --chdir=/srv A=b", "env -- A=b",
         "A=1 B=2", "nohup", "setsid -f", "exec", "time", "nice", "nice -n 5", "nice -10", "ionice -c2 -n 7",
         "taskset 0x3", "taskset -c 0-3", "taskset -ac 0,1", "stdbuf -oL -eL", "stdbuf -o L", "timeout 10m",
-        "timeout -k 5 --signal=KILL 10", "timeout -s INT 1h", "numactl -N 0 -m 0", "numactl --cpunodebind=0 --membind=0",
+        "timeout -k 5 --signal=KILL 10", "timeout -s INT 1h", "numactl -N 0 -m 0",
+        "numactl --cpunodebind=0 --membind=0",
         "numactl --cpunodebind 0 --membind 0", "numactl --localalloc", "sudo", "sudo -u me -E", "sudo -E LD_X=1",
         "/usr/bin/env", "/usr/bin/nohup nice -n 5 taskset -c 0", "uv run", "uv run --python 3.11 --with vllm",
         "uv --directory /srv run --no-sync", "poetry run", "pdm run", "conda run -n llm --no-capture-output",
@@ -241,9 +242,9 @@ WORD = st.one_of(
     st.text(alphabet=st.characters(), max_size=12),
     st.sampled_from(
         ["env", "-i", "-u", "-S", "-C", "--", "uv", "run", "python", "-m", "-c", "bash", "-lc", "A=1", "=", "A=", "-",
-         "vllm", "serve", "sglang.launch_server", "timeout", "numactl", "taskset", "sudo", "conda", "--config", "--port",
-         "--port=", "--model", "'", '"', "a 'b", "$(", "${", "`", "\\", "cd x && vllm serve M", "x > y 2>&1 | z", "\udcff",
-         "", "\n", "export A=1; exec vllm", "#", "llama-server", "transformers", "trtllm-serve"]
+         "vllm", "serve", "sglang.launch_server", "timeout", "numactl", "taskset", "sudo", "conda", "--config",
+         "--port", "--port=", "--model", "'", '"', "a 'b", "$(", "${", "`", "\\", "cd x && vllm serve M", "x > y 2>&1 | z",
+         "\udcff", "", "\n", "export A=1; exec vllm", "#", "llama-server", "transformers", "trtllm-serve"]
     ),
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ wherever they stand (``hf_...``, ``sk-...``, ``Bearer ...``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 MASK = "[redacted]"
 
@@ -20,13 +20,28 @@ _PLAIN_NAME = re.compile(
     r"(?i)(?:max|num|min|stop|eos|bos|pad|sep|cls|mask|image|sort|primary|partition)[_-]?(?:token|key)$"
 )
 _SHAPES = re.compile(
-    r"\bhf_[A-Za-z0-9]{16,}\b|\bsk-[A-Za-z0-9_-]{16,}\b|\bghp_[A-Za-z0-9]{20,}\b|\bnvapi-[A-Za-z0-9_-]{16,}\b"
-    r"|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+    r"\bhf_[A-Za-z0-9]{16,}\b|\bsk-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}\b|\bgithub_pat_\w{20,}\b"
+    r"|\bnvapi-[A-Za-z0-9_-]{16,}|\bglpat-[\w-]{16,}|\bAKIA[A-Z0-9]{16}\b"
+    r"|(?<=Bearer )[A-Za-z0-9._~+/=-]{4,}|(?<=Basic )[A-Za-z0-9+/=]{8,}|(?<=://)[^/\s:@'\"]+:[^/\s@'\"]+(?=@)"
 )
+#: ``NAME=value``, ``'name': value``, ``name: value``; what is a name of a secret is asked of ``_inline_name``
 _INLINE = re.compile(
-    r"""(?ix)((?:--|['"]|\b)(?:hf[_-]token|(?:admin[_-]|ssl[_-]keyfile[_-])?(?:api[_-]key|password)|auth[_-]token)['"]?\s*[=:\s]\s*)
-        (\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s,'")}\]]+)"""
+    r"""(?x)(?P<head>(?P<name>(?<![\w-])(?:--?)?[A-Za-z][\w-]{2,60})['"]?\s?[=:]\s{0,3})
+        (?P<value>\[[^\]]*\]|\([^)]*\)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,'")}\]&;|]+)"""
 )
+#: ``--api-key value value``: between a flag and its values stands a space
+_FLAG = re.compile(
+    r"""(?x)(?P<head>(?<![\w-])--(?P<name>[A-Za-z][\w-]{2,60})\s+)
+        (?P<value>(?:'[^']*'|"[^"]*"|[^\s,'")}\]&;|-][^\s,'")}\]&;|]*)(?:\s+(?:'[^']*'|"[^"]*"|[^\s,'")}\]&;|<>-][^\s,'")}\]&;|]*))*)"""
+)
+_NAMES_IN_TEXT = re.compile(
+    r"(?i)(?:^|[_-])(?:api[_-]?keys?|(?:hf|hub|auth|access|api|bearer|session|refresh|github|gitlab|wandb)[_-]?token|"
+    r"(?:secret|access|private|client)[_-]?(?:access[_-]?)?key|secret|password|passwd|passphrase|credentials?)$"
+)
+_ENV_TOKEN = re.compile(r"^[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|KEY|PASSWORD)$")
+_NO_VALUE = frozenset({"None", "none", "null", "", "True", "False", "true", "false", "[]", "{}", "()"})
+#: flags that take several values
+_SEVERAL = re.compile(r"(?i)api[_-]?keys?$")
 
 
 def secret_name(name: str) -> bool:
@@ -41,12 +56,32 @@ def redact_text(text: str, known: Iterable[str] = ()) -> str:
         if len(value) >= 4:
             text = text.replace(value, MASK)
     text = _SHAPES.sub(MASK, text)
-    return _INLINE.sub(_mask_inline, text)
+    if "=" in text or ":" in text:
+        text = _INLINE.sub(_mask_inline, text)
+    return _FLAG.sub(_mask_flag, text) if "--" in text else text
+
+
+def _inline_name(name: str) -> bool:
+    """Whether ``name=value`` in running text gives a secret away. Stricter than ``secret_name``: a log says
+    ``#new-token: 26`` and ``sort-key: x`` all day."""
+    bare = name.lstrip("-")
+    return bool(_NAMES_IN_TEXT.search(bare) or _ENV_TOKEN.match(bare)) and not _PLAIN_NAME.search(bare)
 
 
 def _mask_inline(match: re.Match[str]) -> str:
-    value = match[2].strip("'\"")
-    return match[0] if value in ("None", "none", "null", "") else match[1] + MASK
+    value = match["value"].strip("'\"")
+    if value in _NO_VALUE or MASK in value or not _inline_name(match["name"]):
+        return match[0]
+    return match["head"] + MASK
+
+
+def _mask_flag(match: re.Match[str]) -> str:
+    if not _inline_name(match["name"]):
+        return match[0]
+    if _SEVERAL.search(match["name"]):
+        return match["head"] + MASK
+    first = re.match(r"'[^']*'|\"[^\"]*\"|\S+", match["value"])
+    return match["head"] + MASK + match["value"][first.end() if first else 0 :]
 
 
 def redact_env(env: Mapping[str, str]) -> dict[str, str]:
@@ -56,36 +91,31 @@ def redact_env(env: Mapping[str, str]) -> dict[str, str]:
 
 def redact_argv(argv: Iterable[str]) -> list[str]:
     """*argv* with the values of secret flags and ``VAR=value`` words masked."""
-    out: list[str] = []
-    hide = False
-    for word in argv:
-        if hide and not word.startswith("-"):
-            out.append(MASK)
-            continue  # --api-key takes several values in vLLM
-        hide = False
-        name, eq, value = word.partition("=")
-        if eq and secret_name(name) and value:
-            out.append(f"{name}={MASK}")
-        elif word.startswith("-") and secret_name(word):
-            hide = True
-            out.append(word)
-        else:
-            out.append(redact_text(word))
-    return out
+    words = list(argv)
+    secret = dict(_secret_words(words))
+    return [secret[i][0] + MASK if i in secret else redact_text(word) for i, word in enumerate(words)]
 
 
 def secrets_in(argv: Iterable[str], env: Mapping[str, str]) -> frozenset[str]:
     """Every secret value that this argv and environment hold, for masking them in logs."""
     found = {v for k, v in env.items() if secret_name(k) and v}
-    take = False
-    for word in argv:
-        if take and not word.startswith("-"):
-            found.add(word)
+    return frozenset(found.union(value for _, (_, value) in _secret_words(list(argv))))
+
+
+def _secret_words(argv: list[str]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Words that hold a secret: (index, (what stands before it in the word, the secret))."""
+    several: bool | None = None
+    leading = True
+    for i, word in enumerate(argv):
+        if several is not None and word and not word.startswith("-"):
+            yield i, ("", word)
+            several = several or None  # vLLM's `--api-key` takes several values, others one
             continue
-        take = False
+        several = None
         name, eq, value = word.partition("=")
-        if eq and secret_name(name) and value:
-            found.add(value)
-        elif word.startswith("-") and secret_name(word):
-            take = True
-    return frozenset(found)
+        leading = leading and bool(eq)
+        spaced = any(c.isspace() for c in (name if leading else word))  # `HF_TOKEN=x vllm serve M` is a shell's string
+        if eq and value and secret_name(name) and not spaced:
+            yield i, (f"{name}=", value)
+        elif not eq and word.startswith("-") and secret_name(word):
+            several = bool(_SEVERAL.search(word))
