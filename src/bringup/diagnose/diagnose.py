@@ -14,8 +14,10 @@ from bringup.engines import Engine
 from bringup.facts import Cause, Change, Diagnosis, Exit, Line, PhaseSpan, Remedy
 from bringup.rules import FailureRule
 from bringup.timeline import Found, View
+from bringup.timeline.view import Seen
 
 _KEEP = 12
+_INTERRUPTED = "interrupted"
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -52,7 +54,7 @@ def diagnose(view: View, engine: Engine, facts: Facts | None = None) -> Diagnosi
         state = "stopped"
     ranked = rank(view)
     blame = state == "failed" or after == "died" or bool(facts.vanished or facts.warmup)
-    best, others = _choose(view, engine, facts, ranked, blame, after)
+    best, others = _choose(view, engine, facts, ranked, state, blame, after)
     figures = dict(view.figures)
     if best is not None:
         figures.update(best.figures())
@@ -76,10 +78,12 @@ def diagnose(view: View, engine: Engine, facts: Facts | None = None) -> Diagnosi
 
 
 def _choose(
-    view: View, engine: Engine, facts: Facts, ranked: Ranked, blame: bool, after: str | None
+    view: View, engine: Engine, facts: Facts, ranked: Ranked, state: str, blame: bool, after: str | None
 ) -> tuple[Found | None, list[Found]]:
     """The cause, and the candidates that were not chosen."""
     told = [*ranked.causes, *ranked.fallbacks]
+    if state == "stopped":
+        return _interruption(view, engine, facts), [f for f in told if f.rule.class_ != _INTERRUPTED]
     if not blame:
         return None, told
     if after == "died":  # what was overcome before it was ready is no cause of a later death
@@ -94,8 +98,15 @@ def _choose(
     return (order[0], order[1:]) if order else (None, [])
 
 
+def _interruption(view: View, engine: Engine, facts: Facts) -> Found | None:
+    """What says that somebody stopped it: a line of the log, else the signal."""
+    told = [f for f in view.found.values() if f.satisfied and f.rule.class_ == _INTERRUPTED and f.hits]
+    silent = [Found(r, satisfied=True) for r in _by_exit(view, engine, facts) if r.class_ == _INTERRUPTED]
+    return min(told, key=lambda f: f.order, default=None) or next(iter(silent), None)
+
+
 def _by_exit(view: View, engine: Engine, facts: Facts) -> list[FailureRule]:
-    """Rules for deaths that leave no line, most specific first; a ``none`` pattern that was hit rules one out."""
+    """Rules for deaths that leave no line, most specific first; none that a line of the log rules out."""
     words: set[str] = set()
     if facts.oom_kills:
         words.add("OOM")
@@ -111,6 +122,12 @@ def _by_exit(view: View, engine: Engine, facts: Facts) -> list[FailureRule]:
     # Such a rule has no patterns but `none`, so any hit of it speaks against it.
     rules = [r for r in engine.failures if words & set(r.exits) and r.id not in view.found]
     return sorted(rules, key=lambda r: -r.specificity)
+
+
+def _ruled_out(rule: FailureRule, view: View) -> bool:
+    found = view.found.get(rule.id)
+    positive = len(rule.all) + len(rule.any)
+    return found is not None and any(i >= positive for i in found.hits)
 
 
 def _cause(found: Found, values: Mapping[str, Any], facts: Facts) -> Cause:
@@ -149,8 +166,15 @@ def _evidence(view: View, best: Found | None, blame: bool) -> tuple[Line, ...]:
     if not blame:
         return ()
     if best is not None and best.hits:
-        return tuple(_unique(s.line for s in best.lines()))[:_KEEP]
+        return tuple(_unique(s.line for s in _proving(best)))[:_KEEP]
     return telling(view)
+
+
+def _proving(found: Found) -> list[Seen]:
+    """The kept hits without those of ``none`` patterns."""
+    positive = len(found.rule.all) + len(found.rule.any)
+    seen = {s.order: s for i, hits in found.hits.items() if i < positive for s in hits}
+    return [seen[k] for k in sorted(seen)]
 
 
 def telling(view: View) -> tuple[Line, ...]:
@@ -172,10 +196,10 @@ def _consequences(view: View, best: Found | None, ranked: Ranked) -> tuple[Line,
                 lines.extend((s.order, s.line) for s in other.lines()[:1])
         lines.extend((t.last, t.line) for t in view.traces if t.last > best.order)
     ordered = [line for _, line in sorted(lines, key=lambda p: p[0]) if (line.source, line.line) not in shown]
-    return tuple(_once_per_text(ordered))[:_KEEP]
+    return tuple(once_per_text(ordered))[:_KEEP]
 
 
-def _once_per_text(lines: Iterable[Line]) -> Iterable[Line]:
+def once_per_text(lines: Iterable[Line]) -> Iterable[Line]:
     """The same failure of many ranks, told once with a count."""
     grouped: dict[str, list[Line]] = defaultdict(list)
     for line in _unique(lines):

@@ -9,6 +9,11 @@ from bringup.timeline import View
 
 After = Literal["stopped", "died"] | None
 
+#: signals by which a person or a supervisor ends a process
+STOP_SIGNALS = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
+#: how Python reports one of them: no failure of the server
+_INTERRUPTS = ("KeyboardInterrupt", "SystemExit", "CancelledError", "Warning")
+
 
 def outcome(
     view: View, exit_: Exit | None, *, ready_is_log: bool, ended: bool, probed: bool | None
@@ -22,7 +27,7 @@ def outcome(
     if was_ready:
         return "ready", _after(view, exit_)
     if exit_ is not None:
-        return "failed", None
+        return ("stopped" if _interrupted(view, exit_) else "failed"), None
     if view.stopping and not view.fatal and not _broken(view):
         return "stopped", None
     if view.fatal is not None:
@@ -34,6 +39,19 @@ def outcome(
     return "starting", None
 
 
+def _interrupted(view: View, exit_: Exit) -> bool:
+    """Whether a start that ended before it was ready was ended by somebody.
+
+    A server that had failed before counts as failed, whoever swept it up; one that was told to stop may end itself
+    with SIGKILL (SGLang does).
+    """
+    if view.fatal is not None or _broken(view):
+        return False
+    if exit_.signal in STOP_SIGNALS:
+        return True
+    return bool(view.stopping) and (exit_.code == 0 or exit_.signal == "SIGKILL")
+
+
 def _after(view: View, exit_: Exit | None) -> After:
     told = view.stopping
     fatal = view.fatal
@@ -43,7 +61,7 @@ def _after(view: View, exit_: Exit | None) -> After:
     if told:
         return "stopped"
     if exit_ is not None:
-        clean = exit_.code == 0 or exit_.signal in ("SIGTERM", "SIGINT", "SIGHUP")
+        clean = exit_.code == 0 or exit_.signal in STOP_SIGNALS
         return "stopped" if clean else "died"
     return None
 
@@ -55,8 +73,9 @@ def _broken(view: View) -> bool:
         if (
             found.satisfied
             and found.rule.role in ("cause", "fallback")
+            and found.rule.class_ != "interrupted"
             and not found.after_stop
             and found.order >= last
         ):
             return True
-    return any(t.last >= last and not t.after_stop and not t.exception.endswith("Warning") for t in view.traces)
+    return any(t.last >= last and not t.after_stop and not t.exception.endswith(_INTERRUPTS) for t in view.traces)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bringup.diagnose.diagnose import once_per_text
 from bringup.facts import Diagnosis
 
 _WORST = {"failed": 0, "stopped": 1, "starting": 2, "none": 3, "ready": 4}
@@ -20,8 +21,9 @@ def merge(diagnoses: Sequence[Diagnosis]) -> Diagnosis:
     if failed:
         best = max(failed, key=lambda d: d.cause.confidence if d.cause else 0.0)
         rest = [d for d in failed if d is not best]
-        lines = tuple(line for d in rest for line in d.evidence)
-        others = tuple(d.cause for d in rest if d.cause and best.cause and d.cause.id != best.cause.id)
+        lines = tuple(once_per_text(line for d in rest for line in d.evidence[:1]))
+        own = best.cause.id if best.cause else None
+        others = tuple({d.cause.id: d.cause for d in rest if d.cause and d.cause.id != own}.values())
         return replace(best, consequences=best.consequences + lines, also=best.also + others)
     ready = [d for d in diagnoses if d.state == "ready"]
     if ready:

@@ -66,3 +66,14 @@ class Engine:
     def failures(self) -> tuple[FailureRule, ...]:
         """The engine's failure rules, then those of the stack below it."""
         return self.own_failures + stack_failures()
+
+
+@dataclass(frozen=True)
+class Anyone(Engine):
+    """An engine that nobody recognised: no line of a start is known, but every way to fail is."""
+
+    everything: tuple[FailureRule, ...] = ()
+
+    @cached_property
+    def failures(self) -> tuple[FailureRule, ...]:
+        return self.everything

@@ -6,7 +6,8 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from bringup.engines.base import Engine, Words
+from bringup.engines.base import Anyone, Engine, Words
+from bringup.rules import stack_failures
 
 #: The built-in engines, in the order they are asked; ``generic`` claims anything and is asked last.
 _BUILT_IN = ("sglang", "vllm", "llamacpp", "transformers", "tgi", "trtllm")
@@ -29,6 +30,14 @@ def engine(name: str) -> Engine:
         found: Engine = import_module(f"bringup.engines.{name}").ENGINE
         return found
     return all_engines()[name]
+
+
+@cache
+def anyone() -> Engine:
+    """For a log that nobody's phrases are in: an engine called generic that knows how every engine fails."""
+    base = engine("generic")
+    own = [rule for known in all_engines().values() for rule in known.own_failures]
+    return Anyone(base.name, base.title, base.package, base.claims, base.read, everything=(*own, *stack_failures()))
 
 
 def recognise(words: Words) -> tuple[Engine, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bringup.diagnose import Facts, diagnose, merge, whose
-from bringup.engines import all_engines, engine
+from bringup.engines import all_engines, anyone, engine
 from bringup.errors import UsageError
 from bringup.facts import Diagnosis, Exit
 from bringup.timeline import Timeline
@@ -35,7 +35,7 @@ def _judge(source: str, engine_name: str | None, exit_: Exit | None, ended: bool
     chunks = read_chunks(source)
     head = _head(chunks)
     name = engine_name or whose(b"".join(head).decode("utf-8", "replace"))
-    known = engine(name)
+    known = engine(name) if engine_name is not None or name != "generic" else anyone()
     timeline = Timeline(known, source=Path(source).name if several else ("stdin" if source == "-" else "log"))
     for chunk in (*head, *chunks):
         timeline.feed(chunk)

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from bringup.engines import Engine
 from bringup.facts import Event, Line
-from bringup.redact import redact_text, secret_name
+from bringup.redact import MASK, redact_text, secret_name
 from bringup.rules import Hit, LineRule
 from bringup.timeline.evidence import record, seen_of
 from bringup.timeline.lines import LineSplitter, RawLine
 from bringup.timeline.phases import Phases
 from bringup.timeline.progress import figures, progress
-from bringup.timeline.scan import Message, Scanner
+from bringup.timeline.scan import Message, scanner_of
 from bringup.timeline.traces import Tracebacks
 from bringup.timeline.view import KEEP_TAIL, KEEP_TRACES, Seen, Trace, View
 
@@ -38,7 +38,7 @@ class Timeline:
         self.source = source
         self._secrets = secrets
         self._grammar = engine.grammar
-        self._scanner = Scanner(self._grammar, engine.failures)
+        self._scanner = scanner_of(engine)
         self._splitter = LineSplitter(offset)
         #: grows whenever the source shows life; lines that only our own probes cause do not count
         self.movement = 0
@@ -140,11 +140,16 @@ class Timeline:
         self._enter(hit.owner, raw, message, t_s, events)
 
     def _redacted(self, name: str, value: Any) -> Any:
+        """A printed argument as it may be stored: JSON types, secrets masked at any depth."""
         if secret_name(name) and value not in (None, "", [], False):
-            return "[redacted]"
-        if isinstance(value, str):
-            return redact_text(value, self._secrets)
-        return value if isinstance(value, (int, float, bool, type(None), list, dict)) else str(value)
+            return MASK
+        if isinstance(value, dict):
+            return {str(k): self._redacted(str(k), v) for k, v in value.items()}
+        if isinstance(value, (list, tuple, set)):
+            return [self._redacted("", v) for v in value]
+        if isinstance(value, (int, float, bool, type(None))):
+            return value
+        return redact_text(str(value), self._secrets)
 
     def _known(
         self, hit: Hit[LineRule], raw: RawLine, message: Message, t_s: float | None, events: list[Event]

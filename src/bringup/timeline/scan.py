@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from bringup.engines import Engine
 from bringup.rules import FailureRule, Grammar, Hit, LineRule, Matcher
 from bringup.rules.match import Candidate, Spot
 from bringup.timeline.evidence import Clue, harmless, matcher
@@ -66,6 +67,19 @@ class _Form:
     chains: bool
     raised: tuple[Place, Place] | None
     error: bool
+
+
+_shared: dict[int, tuple[Engine, Scanner]] = {}
+
+
+def scanner_of(engine: Engine) -> Scanner:
+    """The scanner for *engine*'s logs, shared by all timelines of a process: making one costs milliseconds."""
+    known = _shared.get(id(engine))
+    if known is None or known[0] is not engine:
+        if len(_shared) >= 32:
+            _shared.clear()
+        known = _shared[id(engine)] = (engine, Scanner(engine.grammar, engine.failures))
+    return known[1]
 
 
 class Scanner:

@@ -49,6 +49,11 @@ ENGINE = Engine(
         "sglang/srt/",
         "sglang.srt",
         "sglang.launch_server",
+        "launch_server.py: error",
+        "usage: launch_server.py",
+        "sglang serve: error",
+        "usage: sglang",
+        "sglang::",
         "fired up and ready to roll",
     ),
 )

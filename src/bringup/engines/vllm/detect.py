@@ -77,5 +77,8 @@ ENGINE = Engine(
         "vLLM server",
         "VLLM_",
         "vllm serve",
+        "usage: vllm",
+        "vllm: error:",
+        "vllm.entrypoints",
     ),
 )
