@@ -10,12 +10,12 @@ from bringup.command import parse, runnable
 from bringup.facts import Command
 from bringup.peel import leading_assignments, peel
 
-FOUNDING = (
-    "python -m sglang.launch_server --model-path /root/models/Qwen3.6-27B --port 30000 --tp-size 2 "
-    "--mem-fraction-static 0.85 --context-length 65536 --reasoning-parser qwen3 --tool-call-parser qwen3_coder "
-    "--enable-torch-compile --speculative-algo NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 "
-    "--speculative-num-draft-tokens 4"
-).split()  # noqa: SIM905
+FOUNDING = [
+    "python", "-m", "sglang.launch_server", "--model-path", "/root/models/Qwen3.6-27B", "--port", "30000",
+    "--tp-size", "2", "--mem-fraction-static", "0.85", "--context-length", "65536", "--reasoning-parser", "qwen3",
+    "--tool-call-parser", "qwen3_coder", "--enable-torch-compile", "--speculative-algo", "NEXTN",
+    "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
+]  # fmt: skip
 
 
 def read(text: str, **given: object) -> Command:
@@ -243,8 +243,8 @@ WORD = st.one_of(
     st.sampled_from(
         ["env", "-i", "-u", "-S", "-C", "--", "uv", "run", "python", "-m", "-c", "bash", "-lc", "A=1", "=", "A=", "-",
          "vllm", "serve", "sglang.launch_server", "timeout", "numactl", "taskset", "sudo", "conda", "--config",
-         "--port", "--port=", "--model", "'", '"', "a 'b", "$(", "${", "`", "\\", "cd x && vllm serve M", "x > y 2>&1 | z",
-         "\udcff", "", "\n", "export A=1; exec vllm", "#", "llama-server", "transformers", "trtllm-serve"]
+         "--port", "--port=", "--model", "'", '"', "a 'b", "$(", "${", "`", "\\", "cd x && vllm serve M",
+         "x > y 2>&1 | z", "\udcff", "", "\n", "export A=1; exec vllm", "#", "llama-server", "transformers", "trtllm-serve"]
     ),
 )  # fmt: skip
 

@@ -27,20 +27,30 @@ def judge_file(
     """
     if engine_name is not None and engine_name not in all_engines():
         raise UsageError(f"there is no engine `{engine_name}`", f"engines: {', '.join(all_engines())}")
-    found = [_judge(s, engine_name, exit_, not still_written, len(sources) > 1) for s in sources]
+    read = [_begin(s) for s in sources]
+    name = engine_name or whose(b"".join(block for head, _ in read for block in head).decode("utf-8", "replace"))
+    known = engine(name) if engine_name is not None or name != "generic" else anyone()
+    facts = Facts(exit=exit_, ended=not still_written)
+    found: list[Diagnosis] = []
+    for source, (head, rest) in zip(sources, read, strict=True):
+        timeline = Timeline(known, source=_label(source, len(sources) > 1))
+        for block in (*head, *rest):
+            timeline.feed(block)
+        timeline.flush()
+        found.append(diagnose(timeline.view, known, facts))
     return found[0] if len(found) == 1 else merge(found)
 
 
-def _judge(source: str, engine_name: str | None, exit_: Exit | None, ended: bool, several: bool) -> Diagnosis:
+def _label(source: str, several: bool) -> str:
+    if source == "-":
+        return "stdin"
+    return Path(source).name if several else "log"
+
+
+def _begin(source: str) -> tuple[list[bytes], Iterator[bytes]]:
+    """The first blocks of a source, enough to tell whose log it is, and the blocks after them."""
     chunks = read_chunks(source)
-    head = _head(chunks)
-    name = engine_name or whose(b"".join(head).decode("utf-8", "replace"))
-    known = engine(name) if engine_name is not None or name != "generic" else anyone()
-    timeline = Timeline(known, source=Path(source).name if several else ("stdin" if source == "-" else "log"))
-    for chunk in (*head, *chunks):
-        timeline.feed(chunk)
-    timeline.flush()
-    return diagnose(timeline.view, known, Facts(exit=exit_, ended=ended))
+    return _head(chunks), chunks
 
 
 def _head(chunks: Iterator[bytes]) -> list[bytes]:

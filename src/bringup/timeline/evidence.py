@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bringup.rules import FailureRule, Hit, Matcher
-from bringup.timeline.progress import figures
 from bringup.timeline.view import KEEP_HITS, Found, Seen
 
 Clue = tuple[FailureRule, int]
@@ -47,11 +46,6 @@ def record(found: dict[str, Found], hit: Hit[Clue], seen: Seen) -> Found | None:
         entry.order = seen.order
         return entry
     return None
-
-
-def seen_of(hit: Hit[Clue], seen: Seen) -> Seen:
-    """*seen* with the figures of *hit*."""
-    return Seen(seen.line, seen.order, seen.offset, figures(hit.groups))
 
 
 def holds(rule: FailureRule, orders: Mapping[int, Sequence[int]]) -> bool:

@@ -11,7 +11,7 @@ from bringup.engines import Engine
 from bringup.facts import Event, Line
 from bringup.redact import MASK, redact_text, secret_name
 from bringup.rules import Hit, LineRule
-from bringup.timeline.evidence import record, seen_of
+from bringup.timeline.evidence import record
 from bringup.timeline.lines import LineSplitter, RawLine
 from bringup.timeline.phases import Phases
 from bringup.timeline.progress import figures, progress
@@ -21,6 +21,8 @@ from bringup.timeline.view import KEEP_TAIL, KEEP_TRACES, Seen, Trace, View
 
 #: characters of a line that are kept as evidence
 SHOWN = 2000
+#: and of a figure that is text
+TOLD = 400
 KEEP_ERRORS = 20
 
 
@@ -163,7 +165,7 @@ class Timeline:
         self._endpoint(hit.groups)
         moving = self._progress(rule, hit.groups, raw, message, t_s, events)
         if moving is None:
-            found = figures(hit.groups)
+            found = self._clean(hit.groups)
             if found:
                 self._figures(rule, found, raw, message, t_s, events)
         if rule.stopping:
@@ -240,7 +242,8 @@ class Timeline:
             shown = shown or self._shown(raw.number, message.rank, message.text)
             base = Seen(shown, view.lines, raw.offset, {})
             for hit in message.clues:
-                found = record(view.found, hit, seen_of(hit, base))
+                seen = Seen(shown, view.lines, raw.offset, self._clean(hit.groups)) if hit.groups else base
+                found = record(view.found, hit, seen)
                 if found is not None:
                     found.after_stop = bool(view.stopping)
                     found.after_ready = bool(view.ready)
@@ -270,12 +273,18 @@ class Timeline:
         if exception is None or len(view.traces) >= KEEP_TRACES:
             return None
         shown = self._shown(raw.number, rank, message.text)
+        said = redact_text(exception.message[:SHOWN], self._secrets)
         trace = Trace(
-            exception.first, view.lines, shown, exception.name, exception.message, rank, raw.offset,
+            exception.first, view.lines, shown, exception.name, said, rank, raw.offset,
             after_stop=bool(view.stopping), chained=exception.chained,
         )  # fmt: skip
         view.traces.append(trace)
         return shown
+
+    def _clean(self, groups: Mapping[str, str]) -> dict[str, Any]:
+        """The figures in *groups*; those that are text without secrets."""
+        found = figures(groups)
+        return {k: redact_text(v[:TOLD], self._secrets) if isinstance(v, str) else v for k, v in found.items()}
 
     def _shown(self, number: int, rank: str | None, text: str) -> Line:
         return Line(self.source, number, rank, redact_text(text[:SHOWN], self._secrets))

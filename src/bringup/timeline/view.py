@@ -49,8 +49,9 @@ class Found:
         return min((s.order for hits in self.hits.values() for s in hits[:1]), default=self.order)
 
     def figures(self) -> dict[str, Any]:
+        """Figures of every kept hit; of several values of one name the first in the log."""
         found: dict[str, Any] = {}
-        for seen in self.lines():
+        for seen in sorted((s for hits in self.hits.values() for s in hits), key=lambda s: s.order):
             found = {**seen.figures, **found}
         return found
 

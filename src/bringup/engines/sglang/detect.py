@@ -54,6 +54,8 @@ ENGINE = Engine(
         "sglang serve: error",
         "usage: sglang",
         "sglang::",
+        "Load weight begin. avail mem=",
+        "Scheduler hit an exception",
         "fired up and ready to roll",
     ),
 )
