@@ -73,16 +73,21 @@ class Matcher(Generic[T]):
     def __init__(self, pairs: Iterable[tuple[T, Pattern]]) -> None:
         self._always: list[Candidate[T]] = []
         self._by_literal: dict[str, list[Candidate[T]]] = {}
+        #: what has no literal of its own to look for, and what must be there for it to be tried
+        self._gated: list[tuple[re.Pattern[str], Candidate[T]]] = []
         for index, (owner, pattern) in enumerate(pairs):
             candidate = Candidate(index, owner, pattern, steady(pattern))
             needed = _needed(pattern)
+            parts = needed
             if not candidate.steady:  # whether it is tried may not depend on digits either
-                needed = tuple(max(re.split(r"[0-9]+", n), key=len) for n in needed)
-            if not all(len(n) >= _SHORTEST for n in needed):
-                needed = ()
-            for literal in needed:
-                self._by_literal.setdefault(literal, []).append(candidate)
-            if not needed:
+                parts = tuple(max(re.split(r"[0-9]+", n), key=len) for n in needed)
+            if needed and all(len(part) >= _SHORTEST for part in parts):
+                for part in parts:
+                    self._by_literal.setdefault(part, []).append(candidate)
+            elif needed:
+                gate = "|".join(re.sub(r"[0-9]", lambda _: r"[0-9]", re.escape(n)) for n in needed)
+                self._gated.append((re.compile(gate), candidate))
+            else:
                 self._always.append(candidate)
         self._prefilter = one_of(self._by_literal)
 
@@ -106,12 +111,15 @@ class Matcher(Generic[T]):
         return spots, moody
 
     def _candidates(self, line: str) -> Iterable[Candidate[T]]:
-        if self._prefilter is None or not self._prefilter.search(line):
+        known = self._prefilter is not None and self._prefilter.search(line) is not None
+        open_gates = [c for gate, c in self._gated if gate.search(line)]
+        if not known and not open_gates:
             return self._always
-        found = {c.index: c for c in self._always}
-        for literal, candidates in self._by_literal.items():
-            if literal in line:
-                found.update((c.index, c) for c in candidates)
+        found = {c.index: c for c in (*self._always, *open_gates)}
+        if known:
+            for literal, candidates in self._by_literal.items():
+                if literal in line:
+                    found.update((c.index, c) for c in candidates)
         return found.values()
 
 

@@ -9,6 +9,9 @@ from bringup.rules import LineRule
 from bringup.timeline.prefix import role
 from bringup.timeline.view import Span, View
 
+#: spans that are kept; a start has about ten
+KEEP_SPANS = 100
+
 
 class Phases:
     """Follows the phase of every writer.
@@ -52,6 +55,8 @@ class Phases:
         if current != view.phase:
             if view.spans and view.spans[-1].ended is None:
                 view.spans[-1].ended = t_s
+            if len(view.spans) >= KEEP_SPANS:
+                del view.spans[1]
             view.spans.append(Span(current, t_s))
             view.phase = current
             yield {"name": current, "worker": self.worker}

@@ -14,8 +14,9 @@ from bringup.rules import Hit, LineRule
 from bringup.timeline.evidence import record
 from bringup.timeline.lines import LineSplitter, RawLine
 from bringup.timeline.phases import Phases
+from bringup.timeline.prefix import Piece
 from bringup.timeline.progress import figures, progress
-from bringup.timeline.scan import Message, scanner_of
+from bringup.timeline.scan import Message, message, scanner_of
 from bringup.timeline.traces import Tracebacks
 from bringup.timeline.view import KEEP_TAIL, KEEP_TRACES, Seen, Trace, View
 
@@ -52,14 +53,18 @@ class Timeline:
         self._traces = Tracebacks()
         self._last_bar: tuple[str | None, str] | None = None
         #: lines for the view's tail; redacted only if somebody looks
-        self._tail: deque[tuple[int, str | None, str]] = deque(maxlen=KEEP_TAIL)
+        self._tail: deque[tuple[int, str, Piece]] = deque(maxlen=KEEP_TAIL)
 
     @property
     def view(self) -> View:
         """What is known now. Bounded in size; it goes on changing as bytes are fed."""
         view = self._view
         while self._tail:
-            view.tail.append(self._shown(*self._tail.popleft()))
+            number, line, piece = self._tail.popleft()
+            text = line[piece.start : piece.end]
+            if text and not text.isspace():
+                rank = None if piece.rank is None else line[slice(*piece.rank)]
+                view.tail.append(self._shown(number, rank, text))
         return view
 
     def restart(self) -> None:
@@ -89,11 +94,20 @@ class Timeline:
     # -- one line -------------------------------------------------------------------------------------------
 
     def _line(self, raw: RawLine, t_s: float | None, events: list[Event]) -> None:
-        if raw.text:
-            for message in self._scanner.scan(raw.text, raw.raw):
-                self._message(raw, message, t_s, events)
+        text = raw.text
+        if not text:
+            return
+        for form in self._scanner.forms(text, raw.raw):
+            if form.dull and not self._traces.open:
+                view = self._view
+                view.lines += 1
+                view.t_s = t_s
+                self.movement += 1
+                self._tail.append((raw.number, text[: form.piece.start + SHOWN], form.piece))
+            else:
+                self._message(raw, message(text, form), form.piece, t_s, events)
 
-    def _message(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event]) -> None:
+    def _message(self, raw: RawLine, message: Message, piece: Piece, t_s: float | None, events: list[Event]) -> None:
         rules = message.rules
         for hit in rules:
             if hit.owner.restart and self._is_restart():
@@ -106,7 +120,7 @@ class Timeline:
         view.t_s = t_s
         if not rules:
             self.movement += 1
-            self._failures(raw, message, t_s, events)
+            self._failures(raw, message, piece, t_s, events)
             return
         if not all(h.owner.self_noise for h in rules):
             self.movement += 1
@@ -118,7 +132,7 @@ class Timeline:
         for hit in rules:
             self._known(hit, raw, message, t_s, events)
         if not raw.bar:
-            self._failures(raw, message, t_s, events)
+            self._failures(raw, message, piece, t_s, events)
 
     def _is_restart(self) -> bool:
         view = self._view
@@ -233,7 +247,7 @@ class Timeline:
 
     # -- failures -------------------------------------------------------------------------------------------
 
-    def _failures(self, raw: RawLine, message: Message, t_s: float | None, events: list[Event]) -> None:
+    def _failures(self, raw: RawLine, message: Message, piece: Piece, t_s: float | None, events: list[Event]) -> None:
         view = self._view
         shown: Line | None = None
         if message.raised is not None or message.opens or message.chains or self._traces.open:
@@ -253,9 +267,9 @@ class Timeline:
                         "fatal": found.rule.fatal, "text": shown.text[:400],
                     }  # fmt: skip
                     events.append(self._event("symptom", data, raw, message, t_s))
-        if message.rules or not message.text or message.text.isspace():
+        if message.rules:
             return
-        self._tail.append((raw.number, message.rank, message.text[:SHOWN]))
+        self._tail.append((raw.number, raw.text[: piece.start + SHOWN], piece))
         if message.error and len(view.first_errors) < KEEP_ERRORS:
             shown = shown or self._shown(raw.number, message.rank, message.text)
             view.first_errors.append((view.lines, shown))

@@ -55,8 +55,11 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """A message of every line of one form: all that cannot differ between them."""
+class Form:
+    """A message of every line of one form: all that cannot differ between them.
+
+    ``dull``: no rule knows it, no failure is in it, and it does not call itself an error.
+    """
 
     piece: Piece
     rules: tuple[Spot[LineRule], ...]
@@ -67,6 +70,7 @@ class _Form:
     chains: bool
     raised: tuple[Place, Place] | None
     error: bool
+    dull: bool
 
 
 _shared: dict[int, tuple[Engine, Scanner]] = {}
@@ -89,13 +93,17 @@ class Scanner:
         self._prefixes = Prefixes(grammar.prefixes)
         self._rules: Matcher[LineRule] = Matcher((r, r.pattern) for r in grammar.rules)
         self._clues = matcher(failures)
-        self._forms: dict[bytes, tuple[_Form, ...]] = {}
+        self._forms: dict[bytes, tuple[Form, ...]] = {}
         self._form_bytes = 0
 
     def scan(self, text: str, raw: bytes = b"") -> list[Message]:
-        """The messages of one line. *raw*: its bytes, if its form may be remembered."""
+        """The messages of one line; see ``forms``."""
+        return [message(text, form) for form in self.forms(text, raw)]
+
+    def forms(self, text: str, raw: bytes = b"") -> tuple[Form, ...]:
+        """The forms of the messages of one line. *raw*: its bytes, if its form may be remembered."""
         if not raw or len(raw) > LONGEST or not self._prefixes.steady:
-            return [_message(text, form) for form in self._read(text)]
+            return self._read(text)
         key = raw.translate(_ZEROS)
         forms = self._forms.get(key)
         if forms is None:
@@ -104,10 +112,10 @@ class Scanner:
                 self._forms.clear()
                 self._form_bytes = len(key)
             forms = self._forms[key] = self._read(text)
-        return [_message(text, form) for form in forms]
+        return forms
 
-    def _read(self, line: str) -> tuple[_Form, ...]:
-        forms: list[_Form] = []
+    def _read(self, line: str) -> tuple[Form, ...]:
+        forms: list[Form] = []
         for piece in self._prefixes.pieces(line):
             form = self._form(line, piece)
             forms.append(form)
@@ -117,7 +125,7 @@ class Scanner:
                 break
         return tuple(forms)
 
-    def _form(self, line: str, piece: Piece) -> _Form:
+    def _form(self, line: str, piece: Piece) -> Form:
         text = line[piece.start : min(piece.end, piece.start + SEEN)]
         rules, moody_rules = self._rules.look(text) if text else ([], [])
         clues, moody_clues = self._clues.look(text) if text else ([], [])
@@ -125,16 +133,20 @@ class Scanner:
             clues = []
         raised = EXCEPTION.match(text)
         level = line[slice(*piece.level)] if piece.level else None
-        return _Form(
+        opens, chains = START in text, bool(CHAINED.search(text))
+        error = level in _ERROR_LEVELS or bool(_ERROR_LINE.search(text))
+        return Form(
             piece, tuple(rules), tuple(moody_rules), tuple(clues), tuple(moody_clues),
-            opens=START in text,
-            chains=bool(CHAINED.search(text)),
+            opens=opens,
+            chains=chains,
             raised=(raised.span("name"), raised.span("message")) if raised else None,
-            error=level in _ERROR_LEVELS or bool(_ERROR_LINE.search(text)),
+            error=error,
+            dull=not (rules or moody_rules or clues or moody_clues or opens or chains or raised or error),
         )  # fmt: skip
 
 
-def _message(line: str, form: _Form) -> Message:
+def message(line: str, form: Form) -> Message:
+    """The message that *form* is in *line*."""
     start, end, rank, time, _ = form.piece
     text = line[start:end]
     clues: Sequence[Hit[Clue]] = ()
