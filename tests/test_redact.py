@@ -92,6 +92,12 @@ def test_commands_are_shown_without_their_secrets(argv: list[str], shown: list[s
     assert redact_argv(argv) == shown
 
 
+def test_a_secret_of_one_word_is_masked_in_the_others() -> None:
+    argv = ["sh", "-c", f"echo {SECRET}", "--api-key", SECRET]
+    assert redact_argv(argv) == ["sh", "-c", f"echo {MASK}", "--api-key", MASK]
+    assert redact_argv(["echo", f"<{SECRET}>"], [SECRET, SECRET[:6]]) == ["echo", f"<{MASK}>"]
+
+
 def test_secrets_of_a_command_are_found() -> None:
     argv = ["HF_TOKEN=one", "vllm", "serve", "M", "--api-key", "two", "three", "--ssl-keyfile-password=four"]
     assert secrets_in(argv, {"API_KEY": "five", "PATH": "/bin", "EMPTY_TOKEN": ""}) == {

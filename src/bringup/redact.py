@@ -52,7 +52,7 @@ def secret_name(name: str) -> bool:
 
 def redact_text(text: str, known: Iterable[str] = ()) -> str:
     """*text* with known secret values and secret shapes masked."""
-    for value in known:
+    for value in sorted(known, key=len, reverse=True):  # one secret may hold another
         if len(value) >= 4:
             text = text.replace(value, MASK)
     text = _SHAPES.sub(MASK, text)
@@ -89,11 +89,12 @@ def redact_env(env: Mapping[str, str]) -> dict[str, str]:
     return {k: MASK if secret_name(k) and v else redact_text(v) for k, v in env.items()}
 
 
-def redact_argv(argv: Iterable[str]) -> list[str]:
-    """*argv* with the values of secret flags and ``VAR=value`` words masked."""
+def redact_argv(argv: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+    """*argv* with the values of secret flags and ``VAR=value`` words masked, and these values wherever they recur."""
     words = list(argv)
     secret = dict(_secret_words(words))
-    return [secret[i][0] + MASK if i in secret else redact_text(word) for i, word in enumerate(words)]
+    values = {*known, *(value for _, value in secret.values())}
+    return [secret[i][0] + MASK if i in secret else redact_text(word, values) for i, word in enumerate(words)]
 
 
 def secrets_in(argv: Iterable[str], env: Mapping[str, str]) -> frozenset[str]:
