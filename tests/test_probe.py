@@ -11,8 +11,8 @@ import pytest
 
 from bringup.facts import Probe
 from bringup.probe import Endpoint, Ladder, check_alive, climb
-from fakes import http_servers as fake
-from fakes.http_servers import CHAT, HELLO, FakeServer, Reply, Seen, always, js, openai, sequence, serving
+from tests.fakes import http_servers as fake
+from tests.fakes.http_servers import CHAT, HELLO, FakeServer, Reply, Seen, always, js, openai, sequence, serving
 
 
 def ladder(server: FakeServer, **more: Any) -> Ladder:

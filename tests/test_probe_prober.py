@@ -16,8 +16,8 @@ import pytest
 from bringup.engines.llamacpp.embedded import ALIAS, Embedded, ensure, free_port
 from bringup.facts import Probe
 from bringup.probe import Endpoint, Ladder, Prober, check_alive, climb
-from fakes import http_servers as fake
-from fakes.http_servers import CHAT, FakeServer, always, openai, sequence, serving, wait_for
+from tests.fakes import http_servers as fake
+from tests.fakes.http_servers import CHAT, FakeServer, always, openai, sequence, serving, wait_for
 
 CACHE = Path(os.environ.get("BRINGUP_TEST_ENGINES") or Path.home() / ".cache" / "bringup-test-engines")
 

@@ -236,9 +236,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Install real engines for the test suite.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*RECIPES, "all"]))
-    parser.add_argument(
-        "--path", choices=list(RECIPES), metavar="NAME", help="print its environment's directory"
-    )
+    parser.add_argument("--path", choices=list(RECIPES), metavar="NAME", help="print its environment's directory")
     parser.add_argument("--list", action="store_true", help="what is installed")
     args = parser.parse_args(argv)
     unknown = sorted(set(args.names) - set(RECIPES) - {"all"})

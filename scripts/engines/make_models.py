@@ -169,9 +169,7 @@ def write_weights(out: Path, shape: Shape) -> None:
         write_safetensors(out / name, tensors)
         weight_map.update({t.name: name for t in tensors})
         total += sum(len(t.data) for t in tensors)
-    write_json(
-        out / "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": weight_map}
-    )
+    write_json(out / "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": weight_map})
 
 
 def write_json(path: Path, value: object) -> None:

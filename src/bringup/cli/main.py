@@ -122,13 +122,13 @@ def split_command(words: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
 
 
 def _tell(code: int, message: str, hint: str | None, as_json: bool) -> int:
-    if as_json:
-        from bringup.report.documents import error_document
-
-        click.echo(json.dumps(error_document(code, message, hint), ensure_ascii=False))
+    from bringup.report.documents import error_document
+    from bringup.report.reporter import say
     from bringup.report.text import render_error
 
-    click.echo(render_error(message, hint), err=True)
+    if as_json:
+        say(sys.stdout, json.dumps(error_document(code, message, hint), ensure_ascii=False))
+    say(sys.stderr, render_error(message, hint))
     return code
 
 

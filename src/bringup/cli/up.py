@@ -43,7 +43,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     with SmolLM2-135M, in an environment of its own. Closing the terminal leaves the server running.
     """
     from bringup.pilot import UpOptions, bring_up
-    from bringup.pilot.foreground import in_foreground
+    from bringup.pilot.foreground import Foreground
     from bringup.report import choose
 
     root = state_path(given["state_dir"])
@@ -79,7 +79,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             plan=not given["no_plan"],
             env_additions=not given["no_env_additions"],
         )
-        result = bring_up(options, root, reporter, in_foreground if given["foreground"] else None)
+        result = bring_up(options, root, reporter, Foreground() if given["foreground"] else None)
         reporter.finish(result.document)
         if given["as_json"]:
             click.echo(json.dumps(result.document, ensure_ascii=False))

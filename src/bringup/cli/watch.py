@@ -74,11 +74,11 @@ def command(**given: Any) -> int:
                 api_key=api_key,
                 seen=_last(run, given["jsonl"]),
             )
+        if (document.get("diagnosis") or {}).get("state") == "none":
+            raise errors.NothingToJudge("there is no startup in this log", "is it the right file?")
         reporter.finish(document)
         if given["as_json"]:
             click.echo(json.dumps(document, ensure_ascii=False))
-        if (document.get("diagnosis") or {}).get("state") == "none":
-            raise errors.NothingToJudge("there is no startup in this log", "is it the right file?")
         return exit_code(document)
     except KeyboardInterrupt:
         reporter.close()

@@ -1,1 +1,1 @@
-"""Launch: the cradle, the attempt directory, and the foreground."""
+"""Launch: the cradle and the attempt directory."""

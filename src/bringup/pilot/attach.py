@@ -165,14 +165,16 @@ def _replay(timeline: Timeline, log: Path, run_dir: RunDir) -> None:
     end = marks[-1][0] + 1 if marks else 0
     try:
         with log.open("rb") as file:
-            for offset, t_s in marks:
+            before: float | None = 0.0
+            for offset, t_s in marks:  # the bytes up to a mark were read by the time of the mark before it
                 if offset > timeline.offset:
-                    timeline.feed(file.read(offset - timeline.offset), t_s)
+                    timeline.feed(file.read(offset - timeline.offset), before)
+                before = t_s
             while timeline.offset < end:  # the line of the last event, whole
                 data = file.readline(_READ)
                 if not data:
                     break
-                timeline.feed(data, marks[-1][1])
+                timeline.feed(data, before)
     except OSError:
         return
 

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any
 
 from bringup.facts import Exit
 from bringup.follow import Data, Follower
@@ -16,32 +17,56 @@ from bringup.pilot.stopmark import ask_stop
 
 #: what a supervisor may send to the server through us
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
 
 
-def in_foreground(session: Session, attempt: AttemptDir, pgid: int) -> int:
-    """Follows until the server is gone; returns its own exit code (128 + N for signal N)."""
-    asked = threading.Event()
+class Foreground:
+    """Takes signals from the moment it is entered: one that comes while the server is being launched waits for it."""
 
-    def forward(number: int, _: FrameType | None) -> None:
-        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT) and not asked.is_set():
-            asked.set()
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._early: list[int] = []
+        self._target: tuple[AttemptDir, int] | None = None
+
+    def __enter__(self) -> Foreground:
+        for name in FORWARDED:
+            number = getattr(signal, name)
+            self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def follow(self, session: Session, attempt: AttemptDir, pgid: int) -> int:
+        """Follows until the server is gone; returns its own exit code (128 + N for signal N)."""
+        self._target = (attempt, pgid)
+        early, self._early = self._early, []
+        for number in early:
+            self._forward(number)
+        tee = threading.Thread(target=_tee, args=(attempt,), daemon=True)
+        tee.start()
+        session.run("end")
+        tee.join(2.0)
+        return own_code(attempt.read_exit())
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        if self._target is None:
+            self._early.append(number)
+        else:
+            self._forward(number)
+
+    def _forward(self, number: int) -> None:
+        assert self._target is not None
+        attempt, pgid = self._target
+        if number in _ENDING:
             ask_stop(attempt)
         try:
             os.killpg(pgid, number)
         except ProcessLookupError:
             pass  # it ended by itself a moment ago; its exit is on the way
-
-    numbers = [getattr(signal, name) for name in FORWARDED]
-    before = {n: signal.signal(n, forward) for n in numbers}
-    tee = threading.Thread(target=_tee, args=(attempt,), daemon=True)
-    tee.start()
-    try:
-        session.run("end")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    tee.join(2.0)
-    return own_code(attempt.read_exit())
 
 
 def own_code(ended: Exit | None) -> int:

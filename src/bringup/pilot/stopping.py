@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,7 +32,7 @@ def stop_run(state_dir: Path, run_dir: RunDir, reporter: Reporter, *, grace_s: f
             recorder = open_recorder(run_dir, document, reporter)
             recorder.move(State.STOPPING, "stopped through bringup", recorder_time(recorder))
             recorder.close()
-        proof = _stop(attempt, run_dir.id, document, grace_s)
+        proof = stop_attempt(attempt, run_dir.id, _ports(document), grace_s)
     finally:
         run_dir.unlock()
     document = refresh(state_dir, run_dir, reporter, wait_s=2.0)
@@ -48,13 +48,21 @@ def recorder_time(recorder: Any) -> float | None:
     return found
 
 
-def _stop(attempt: AttemptDir, run_id: str, document: Mapping[str, Any], grace_s: float) -> StopProof:
-    pid = attempt.read_pid()
-    ports = _ports(document)
+def stop_attempt(attempt: AttemptDir, run_id: str, ports: Sequence[tuple[str, int]], grace_s: float) -> StopProof:
+    """Ends everything of an attempt: its group, whoever carries the run's mark, and the cradle's orphans."""
+    pid, started = attempt.read_pid(), attempt.read_started()
     if pid is None:
-        return stop(None, None, run_id, ports, grace=grace_s)
-    alive = attempt.alive()
-    return stop(pid.pid if alive else None, pid.pgid, run_id, ports, grace=grace_s, start_ticks=pid.start_ticks)
+        return stop(None, None, run_id, ports, grace_s)
+    return stop(
+        pid.pid,
+        pid.pgid,
+        run_id,
+        ports,
+        grace_s,
+        start_ticks=pid.start_ticks,
+        boot_id=started.boot_id if started else None,
+        cradle=(pid.cradle, pid.cradle_ticks) if pid.cradle is not None else None,
+    )
 
 
 def _ports(document: Mapping[str, Any]) -> list[tuple[str, int]]:

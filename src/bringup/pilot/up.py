@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,22 @@ from bringup.clock import now_text
 from bringup.engines import engine as engine_of
 from bringup.facts import Command, Event
 from bringup.follow import Follower, oom
-from bringup.follow.stop import stop
 from bringup.launch.attempt import AttemptDir
 from bringup.launch.local import CommandNotRun, Launched, launch
 from bringup.ledger import RunDir, new_run_id
 from bringup.names import name_for
 from bringup.paths import ensure_private
 from bringup.peel import leading_assignments
+from bringup.pilot.foreground import Foreground
 from bringup.pilot.index import index
 from bringup.pilot.probing import Probing, Rung
 from bringup.pilot.recorder import Recorder
 from bringup.pilot.session import Session, Watched
 from bringup.pilot.stopmark import stop_asked
+from bringup.pilot.stopping import stop_attempt
 from bringup.plan import plan_line
 from bringup.preflight import program_found
-from bringup.redact import redact_argv, redact_env, secrets_in
+from bringup.redact import redact_argv, redact_env, redact_text, secrets_in
 from bringup.report.documents import new_run_document, safe
 from bringup.report.reporter import Reporter
 from bringup.states import State
@@ -69,6 +71,7 @@ def bring_up(options: UpOptions, state_dir: Path, reporter: Reporter, foreground
     run_dir = RunDir(ensure_private(state_dir / "runs") / new_run_id())
     environ = _environment(options, run_dir.id)
     cwd = str(Path(options.cwd or ".").resolve())
+    secrets = secrets_in(options.argv, environ)
     command = commands.parse(options.argv, environ=environ, cwd=cwd, read_text=_reader(cwd))
     if not commands.runnable(command):
         raise errors.UsageError("there is no command to run", "write it after `--`: `bringup up -- COMMAND...`")
@@ -79,11 +82,12 @@ def bring_up(options: UpOptions, state_dir: Path, reporter: Reporter, foreground
         name=name_for(options.name, command, state_dir),
         target="local",
         engine=command.engine,
-        model=command.model,
+        model=safe(redact_text(command.model, secrets)) if command.model else None,
     )
     recorder = Recorder(document, reporter, run_dir)
     try:
-        code = _attempt(options, command, environ, cwd, run_dir, recorder, foreground)
+        with foreground or contextlib.nullcontext():
+            code = _attempt(options, command, environ, cwd, run_dir, recorder, foreground, secrets)
         return Result(code, recorder.document)
     finally:
         recorder.close()
@@ -99,6 +103,7 @@ def _attempt(
     run_dir: RunDir,
     recorder: Recorder,
     foreground: Foreground | None,
+    secrets: frozenset[str],
 ) -> int:
     reporter, document = recorder.reporter, recorder.document
     known = engine_of(command.engine)
@@ -110,7 +115,7 @@ def _attempt(
         raise errors.RefusedError(check.summary, check.fix)
     document["attempts"].append(
         {
-            "attempt": 1, "command": safe(redact_argv(options.argv)), "changes": [], "state": State.PLANNED.word,
+            "attempt": 1, "command": _shown_argv(options.argv, secrets), "changes": [], "state": State.PLANNED.word,
             "started": None, "seconds": None,
         }
     )  # fmt: skip
@@ -124,7 +129,6 @@ def _attempt(
     document["started"] = document["attempts"][-1]["started"] = started.started_at if started else now_text()
     recorder.move(State.STARTING, None, 0.0)
     recorder.add(Event("phase", {"name": "spawn", "worker": None}, "bringup", t_s=0.0, phase="spawn"))
-    secrets = secrets_in(options.argv, {**command.env, **options.env, **environ})
     timeline = Timeline(known, secrets=secrets)
     follower = Follower(attempt.log, pids=_pids(started), exit_file=attempt.exit_file)
     probing = Probing(command, known, options.probe, api_key=options.api_key)
@@ -140,10 +144,10 @@ def _attempt(
         if started is None:
             session.resume(alive=False)
         if foreground is not None and started is not None:
-            return foreground(session, attempt, started.pgid)
+            return foreground.follow(session, attempt, started.pgid)
         ending = session.run()
         if ending == "failed" and started is not None:
-            _end_group(started, run_dir.id, options.grace_s, reporter)
+            _end_group(attempt, run_dir.id, options.grace_s, reporter)
         return CODES[ending or "deadline"](document)
     finally:
         probing.stop()
@@ -159,8 +163,6 @@ CODES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     "deadline": lambda _: errors.STILL_STARTING,
 }
 
-Foreground = Callable[[Session, AttemptDir, int], int]
-
 
 def _launched(
     attempt: AttemptDir, command: Command, environ: Mapping[str, str], cwd: str, additions: Mapping[str, str]
@@ -172,13 +174,19 @@ def _launched(
         return None
 
 
+def _shown_argv(argv: Sequence[str], secrets: frozenset[str]) -> list[str]:
+    """The argv as it may be stored: secrets masked wherever they stand, bytes that are no text escaped."""
+    shown: list[str] = safe([redact_text(word, secrets) for word in redact_argv(argv)])
+    return shown
+
+
 def _pids(started: Launched | None) -> list[tuple[int, int | None]]:
     return [(started.pid, started.start_ticks)] if started else []
 
 
-def _end_group(started: Launched, run_id: str, grace: float, reporter: Reporter) -> None:
+def _end_group(attempt: AttemptDir, run_id: str, grace: float, reporter: Reporter) -> None:
     """Ends what is left of a failed start, so that its memory and port are free for the next one."""
-    proof = stop(started.pid, started.pgid, run_id, (), grace=grace, start_ticks=started.start_ticks)
+    proof = stop_attempt(attempt, run_id, (), grace)
     if not proof.stopped:
         names = ", ".join(f"{name} ({p})" for p, name in proof.leftover)
         reporter.note(f"warning: processes of the failed start are still there: {names}")
