@@ -244,7 +244,7 @@ WORD = st.one_of(
         ["env", "-i", "-u", "-S", "-C", "--", "uv", "run", "python", "-m", "-c", "bash", "-lc", "A=1", "=", "A=", "-",
          "vllm", "serve", "sglang.launch_server", "timeout", "numactl", "taskset", "sudo", "conda", "--config",
          "--port", "--port=", "--model", "'", '"', "a 'b", "$(", "${", "`", "\\", "cd x && vllm serve M",
-         "x > y 2>&1 | z", "\udcff", "", "\n", "export A=1; exec vllm", "#", "llama-server", "transformers", "trtllm-serve"]
+         "x > y 2>&1 | z", "\udcff", "", "\n", "export A=1; exec vllm", "#", "llama-server", "transformers", "trtllm-serve"]  # noqa: E501
     ),
 )  # fmt: skip
 

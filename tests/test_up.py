@@ -213,7 +213,9 @@ def test_foreground_forwards_signals(cli: Cli) -> None:
     eventually(lambda: any(b"on\n" in p.read_bytes() for p in (cli.state / "runs").glob("*/1/log")))
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (5, b"on\ntold\n"), err
+    assert process.returncode == 5, err
+    assert out.startswith(b"on\n")  # the whole group is told, so the shell's own child may have a word too
+    assert out.endswith(b"told\n")
 
 
 def test_generic_command_is_ready_by_port_and_http(cli: Cli, port: int) -> None:
