@@ -315,7 +315,7 @@ NGINX = b"""2026/12/01 02:45:38 [notice] 1#1: using the "epoll" event method
 APT = b"""Reading package lists... Done\rBuilding dependency tree... 50%\rBuilding dependency tree... Done
 The following NEW packages will be installed:
   libcurl4 nginx
-Get:1 http://deb.debian.org/debian bookworm/main amd64 libcurl4 amd64 7.88.1 [390 kB]
+Get:1 http://mirror.example/debian bookworm/main amd64 libcurl4 amd64 7.88.1 [390 kB]
 Fetched 1,230 kB in 1s (1,901 kB/s)
 (Reading database ... 45%\r(Reading database ... 100%\rSetting up nginx (1.22.1-9) ...
 Processing triggers for libc-bin (2.36-9) ...
