@@ -40,7 +40,7 @@ lint: dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m 'not engines and not slow' -x
+	$(BIN)/coverage run -m pytest -m 'not engines'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=80
 

@@ -44,7 +44,7 @@ def command(
     from bringup.report.documents import diagnosis_document
 
     ended = parse_exit(exit_) if exit_ is not None else None
-    files = [w for w in what if w == "-" or (not w.startswith("run:") and (Path(w).exists() or "/" in w))]
+    files = [w for w in what if w == "-" or (not w.startswith("run:") and (_there(w) or "/" in w))]
     if what and len(files) == len(what):
         document = diagnosis_document(judge_file(files, engine_name=engine, exit_=ended))
     elif files or len(what) > 1:
@@ -61,6 +61,14 @@ def command(
     if document["state"] == "failed":
         return errors.FAILED_KNOWN if document["cause"] else errors.FAILED_UNKNOWN
     return _CODES[document["state"]]
+
+
+def _there(word: str) -> bool:
+    """Whether a file of that name exists; a directory that may not be searched hides its files."""
+    try:
+        return Path(word).exists()
+    except OSError:
+        return False
 
 
 def _of_run(root: Path, word: str | None) -> dict[str, Any]:
