@@ -210,7 +210,8 @@ def test_real_engine_climbs_the_whole_ladder(
             assert data["text"] == "576 dimensions"
         else:
             assert data["text"].strip()
-            assert (data["tokens"], data["counted"]) == (16, "usage")
+            assert 1 <= data["tokens"] <= 16
+            assert data["counted"] == "usage"
             assert 0 < data["ttft_s"] < 30
             assert data["tokens_per_s"] > 0
         assert check_alive(endpoint, key).status == "ok"
