@@ -300,3 +300,14 @@ def test_help_of_every_verb_has_examples(cli: Cli) -> None:
     for verb, shown in zip(verbs, done, strict=True):
         assert "Examples:" in shown.stdout
         assert f"bringup {verb}" in shown.stdout
+
+
+def test_a_server_behind_a_script_fails_with_its_own_cause(cli: Cli, engine: Embedded, port: int) -> None:
+    argv = engine.argv(port)
+    argv[argv.index("-m") + 1] = "/nonexistent/model.gguf"
+    script = cli.cwd / "serve.sh"
+    script.write_text(f"#!/bin/sh\nexec {' '.join(argv)}\n")
+    script.chmod(0o755)
+    up = cli("up", "--json", "--", str(script))
+    assert (up.code, up.json["engine"]) == (10, "generic")
+    assert up.json["diagnosis"]["cause"]["class"] == "missing-model-file"

@@ -5,6 +5,6 @@ engines through the ``bringup.engines`` entry-point group.
 """
 
 from bringup.engines.base import Engine, Options, Words
-from bringup.engines.registry import all_engines, anyone, engine, recognise
+from bringup.engines.registry import all_engines, anyone, engine, recognise, watching
 
-__all__ = ["Engine", "Options", "Words", "all_engines", "anyone", "engine", "recognise"]
+__all__ = ["Engine", "Options", "Words", "all_engines", "anyone", "engine", "recognise", "watching"]

@@ -37,7 +37,21 @@ def anyone() -> Engine:
     """For a log that nobody's phrases are in: an engine called generic that knows how every engine fails."""
     base = engine("generic")
     own = [rule for known in all_engines().values() for rule in known.own_failures]
-    return Anyone(base.name, base.title, base.package, base.claims, base.read, everything=(*own, *stack_failures()))
+    return Anyone(
+        base.name,
+        base.title,
+        base.package,
+        base.claims,
+        base.read,
+        openai=base.openai,
+        everything=(*own, *stack_failures()),
+    )
+
+
+def watching(name: str) -> Engine:
+    """The engine to watch a run of *name* with: one that cannot read its log at least knows how all of them fail."""
+    found = engine(name)
+    return found if found.grammar.rules else anyone()
 
 
 def recognise(words: Words) -> tuple[Engine, tuple[str, ...]]:

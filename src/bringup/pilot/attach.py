@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bringup import command as commands
-from bringup.engines import engine as engine_of
+from bringup.engines import watching
 from bringup.facts import Command
 from bringup.follow import Data, Follower, processes
 from bringup.launch.attempt import AttemptDir
@@ -124,7 +124,7 @@ def _resume(
     recorder = open_recorder(run_dir, document, reporter)
     attempt = AttemptDir(run_dir.attempt(max(1, run_dir.last_attempt)))
     pid = attempt.read_pid()
-    known = engine_of(document["engine"])
+    known = watching(document["engine"])
     command = _command(document, pid.pid if pid is not None and attempt.alive() else None)
     timeline = Timeline(known, secrets=secrets_in(command.argv, command.env))
     _replay(timeline, attempt.log, run_dir)

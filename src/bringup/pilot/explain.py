@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bringup.diagnose import Facts, diagnose
-from bringup.engines import engine
+from bringup.engines import watching
 from bringup.launch.attempt import AttemptDir
 from bringup.ledger import RunDir
 from bringup.report.documents import diagnosis_document
@@ -16,7 +16,7 @@ from bringup.timeline import Timeline
 def explain(run_dir: RunDir, document: Mapping[str, Any]) -> dict[str, Any]:
     """The diagnosis document of the newest attempt's log; nothing is recorded."""
     attempt = AttemptDir(run_dir.attempt(max(1, run_dir.last_attempt)))
-    known = engine(document["engine"])
+    known = watching(document["engine"])
     timeline = Timeline(known)
     try:
         with attempt.log.open("rb") as file:

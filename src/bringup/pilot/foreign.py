@@ -12,7 +12,7 @@ from typing import Any
 from bringup import command as commands
 from bringup.clock import now_text
 from bringup.diagnose import whose
-from bringup.engines import all_engines, engine
+from bringup.engines import all_engines, watching
 from bringup.errors import UsageError
 from bringup.facts import Command, Event, Exit
 from bringup.follow import Follower, processes
@@ -52,7 +52,7 @@ def watch_log(
     main = pid if pid is not None else _writer(log)
     argv = processes.exe_and_cmdline(main)[1] if main is not None else None
     command = commands.parse(argv) if argv else Command(argv=(str(log),))
-    known = engine(_engine_name(log, engine_name, command))
+    known = watching(_engine_name(log, engine_name, command))
     document = new_run_document(run=new_run_id(), name=log.name, target="local", engine=known.name, model=command.model)
     started = procfs.started_at(main) if main is not None else None
     document["started"] = None if started is None else now_text(started)

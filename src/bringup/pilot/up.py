@@ -13,7 +13,7 @@ from typing import Any
 from bringup import command as commands
 from bringup import errors
 from bringup.clock import now_text
-from bringup.engines import engine as engine_of
+from bringup.engines import watching
 from bringup.facts import Command, Event
 from bringup.follow import Follower, oom
 from bringup.launch.attempt import AttemptDir
@@ -106,7 +106,7 @@ def _attempt(
     secrets: frozenset[str],
 ) -> int:
     reporter, document = recorder.reporter, recorder.document
-    known = engine_of(command.engine)
+    known = watching(command.engine)
     if options.plan:
         reporter.note(plan_line(command))
     check = program_found(commands.runnable(command)[0], _which(environ, cwd))
