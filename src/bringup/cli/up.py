@@ -42,8 +42,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     The command stands after `--` and is run as typed. Without one, a small real server is brought up: llama.cpp
     with SmolLM2-135M, in an environment of its own. Closing the terminal leaves the server running.
     """
-    from bringup.pilot import UpOptions, bring_up
     from bringup.pilot.foreground import Foreground
+    from bringup.pilot.up import UpOptions, bring_up
     from bringup.report import choose
 
     root = state_path(given["state_dir"])

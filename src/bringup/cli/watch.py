@@ -34,7 +34,8 @@ Examples:
 def command(**given: Any) -> int:
     """Follow a startup until it is ready or has failed; nothing is ended by watching."""
     from bringup.ledger import find_run
-    from bringup.pilot import attach, watch_log
+    from bringup.pilot.attach import attach
+    from bringup.pilot.foreign import watch_log
     from bringup.pilot.outcome import exit_code
     from bringup.report import choose
 
