@@ -22,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from bringup.follow import processes
+
 pytestmark = pytest.mark.engines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,14 +152,11 @@ class Killer(threading.Thread):
         if self.kill["who"] == "parent":
             os.kill(main, signal.SIGKILL)
             return [main]
-        members = run_processes(self.state_run())
-        chosen = [p for p, _ in members if p != main and self.kill["match"] in cmdline(p)]
+        # By descent and not by environment: a process that sets its title overwrites its environment.
+        chosen = [p for p in processes.descendants(main) if re.search(self.kill["match"], cmdline(p))]
         for pid in chosen:
             os.kill(pid, signal.SIGKILL)
         return chosen
-
-    def state_run(self) -> str:
-        return next(self.state.glob("runs/*")).name
 
 
 def cmdline(pid: int) -> str:
@@ -167,10 +166,10 @@ def cmdline(pid: int) -> str:
         return ""
 
 
-def unsettled(run: str, seconds: float = 10.0) -> list[tuple[int, str]]:
-    """Processes of *run* that are still there after at most *seconds*."""
+def unsettled(run: dict[str, Any], seconds: float = 10.0) -> list[Any]:
+    """Processes of *run* (by its mark, and by its group) that are still there after at most *seconds*."""
     until = time.monotonic() + seconds
-    while (left := run_processes(run)) and time.monotonic() < until:
+    while (left := [*run_processes(run["run"]), *processes.group_members(run["pid"])]) and time.monotonic() < until:
         time.sleep(0.1)
     return left
 
@@ -205,7 +204,7 @@ def test_start(case: dict[str, Any], state: Path, port: int, tmp_path: Path) -> 
         cause = run["diagnosis"]["cause"]
         assert cause is not None, told
         assert cause["class"] in (case["class"], *case.get("also", ())), told
-        assert not unsettled(run["run"]), "the failed start left processes behind"
+        assert not unsettled(run), "the failed start left processes behind"
         again, diagnosis, _ = bringup("diagnose", f"run:{run['run']}", state=state)
         assert (again, diagnosis["cause"]) == (code, cause)
 
@@ -221,7 +220,7 @@ def assert_ready(run: dict[str, Any], state: Path) -> None:
     code, stopped, talk = bringup("stop", run["run"], state=state, limit=90)
     assert code == 0, talk
     assert (stopped["state"], stopped["after"]) == ("stopped", "stopped")
-    assert not unsettled(run["run"])
+    assert not unsettled(run)
 
 
 def test_child_killed_after_ready_is_seen(state: Path, port: int, tmp_path: Path) -> None:
@@ -233,7 +232,7 @@ def test_child_killed_after_ready_is_seen(state: Path, port: int, tmp_path: Path
     words = ("up", "--no-plan", *given, "--", *argv_of(case, place, port))
     code, run, talk = bringup(*words, state=state, env=env, limit=UP_LIMIT_S)
     assert code == 0, talk
-    scheduler = [p for p, _ in run_processes(run["run"]) if "sglang::scheduler" in cmdline(p)]
+    scheduler = [p for p in processes.descendants(run["pid"]) if "sglang::scheduler" in cmdline(p)]
     assert scheduler
     os.kill(scheduler[0], signal.SIGKILL)
     until = time.monotonic() + 30
@@ -246,4 +245,4 @@ def test_child_killed_after_ready_is_seen(state: Path, port: int, tmp_path: Path
     assert seen["diagnosis"]["cause"]["class"] == "interrupted"
     code, _, talk = bringup("stop", run["run"], state=state, limit=60)
     assert code == 0, talk
-    assert not unsettled(run["run"])
+    assert not unsettled(run)

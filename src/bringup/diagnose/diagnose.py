@@ -50,6 +50,8 @@ def diagnose(view: View, engine: Engine, facts: Facts | None = None) -> Diagnosi
     )
     if state not in ("ready", "stopped") and (facts.vanished or facts.warmup):
         state = "failed"
+    elif state == "ready" and facts.vanished and after is None:
+        after = "died"
     if facts.stopped and state != "ready":
         state = "stopped"
     ranked = rank(view)
