@@ -91,6 +91,9 @@ def _choose(
     if after == "died":  # what was overcome before it was ready is no cause of a later death
         told = [f for f in told if f.order > view.ready] or []
     silent = [Found(r, satisfied=True) for r in _by_exit(view, engine, facts)]
+    if any(not t.after_stop and t.last > (view.ready if after == "died" else 0) for t in view.traces):
+        # Something did say a word before it died, even if no rule knows it: then nobody interrupted it.
+        silent = [f for f in silent if f.rule.class_ != _INTERRUPTED]
     specific = [f for f in told if f.rule.role == "cause"]
     if facts.oom_kills and not specific and silent:
         return silent[0], told
