@@ -13,11 +13,14 @@ from bringup.diagnose.rank import Ranked, rank
 from bringup.engines import Engine
 from bringup.facts import Cause, Change, Diagnosis, Exit, Line, PhaseSpan, Remedy
 from bringup.rules import FailureRule
-from bringup.timeline import Found, View
+from bringup.timeline import Found, Trace, View
 from bringup.timeline.view import Seen
 
 _KEEP = 12
 _INTERRUPTED = "interrupted"
+_KILLED_FOR_MEMORY = "host-oom-killed"
+#: what the survivors raise when a process is killed beside them
+_OF_LOST_PEERS = ("EOFError", "BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "BrokenProcessPool")
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -84,6 +87,8 @@ def _choose(
 ) -> tuple[Found | None, list[Found]]:
     """The cause, and the candidates that were not chosen."""
     told = [*ranked.causes, *ranked.fallbacks]
+    if facts.oom_kills == 0:  # the kernel's own counter says that it killed nobody: no guess may say otherwise
+        told = [f for f in told if f.rule.role == "cause" or f.rule.class_ != _KILLED_FOR_MEMORY]
     if state == "stopped":
         return _interruption(view, engine, facts), [f for f in told if f.rule.class_ != _INTERRUPTED]
     if not blame:
@@ -91,7 +96,7 @@ def _choose(
     if after == "died":  # what was overcome before it was ready is no cause of a later death
         told = [f for f in told if f.order > view.ready] or []
     silent = [Found(r, satisfied=True) for r in _by_exit(view, engine, facts)]
-    if any(not t.after_stop and t.last > (view.ready if after == "died" else 0) for t in view.traces):
+    if any(_telling_trace(t) and t.last > (view.ready if after == "died" else 0) for t in view.traces):
         # Something did say a word before it died, even if no rule knows it: then nobody interrupted it.
         silent = [f for f in silent if f.rule.class_ != _INTERRUPTED]
     specific = [f for f in told if f.rule.role == "cause"]
@@ -101,6 +106,11 @@ def _choose(
     if specific == [] and silent and silent[0].rule.specificity > max((f.rule.specificity for f in told), default=0):
         order = [*silent, *told]
     return (order[0], order[1:]) if order else (None, [])
+
+
+def _telling_trace(trace: Trace) -> bool:
+    """Whether a traceback is more than the echo of a peer that is gone."""
+    return not trace.after_stop and not trace.exception.endswith(_OF_LOST_PEERS)
 
 
 def _interruption(view: View, engine: Engine, facts: Facts) -> Found | None:
