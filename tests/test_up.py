@@ -311,3 +311,17 @@ def test_a_server_behind_a_script_fails_with_its_own_cause(cli: Cli, engine: Emb
     up = cli("up", "--json", "--", str(script))
     assert (up.code, up.json["engine"]) == (10, "generic")
     assert up.json["diagnosis"]["cause"]["class"] == "missing-model-file"
+
+
+def test_status_never_calls_a_start_ready_that_nobody_has_asked(cli: Cli, engine: Embedded, port: int) -> None:
+    gate = cli.cwd / "gate"
+    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
+    process = cli.start("up", "--", "sh", "-c", script, str(gate), *engine.argv(port))
+    eventually(lambda: next(iter((cli.state / "runs").glob("*/1/started")), None))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    gate.touch()
+    eventually(lambda: b"model loaded" in (cli.attempt() / "log").read_bytes())
+    assert cli("status", "--json").json["state"] == "starting"
+    assert cli("wait", "--json").json["state"] == "ready"
+    assert cli("stop").code == 0

@@ -11,33 +11,20 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from bringup import command as commands
-from bringup.engines import watching
-from bringup.facts import Command
-from bringup.follow import Data, Follower, processes
+from bringup.follow import Data, Follower
 from bringup.launch.attempt import AttemptDir
 from bringup.ledger import RunDir
 from bringup.pilot.index import index
-from bringup.pilot.probing import Probing, Rung
-from bringup.pilot.recorder import Recorder
-from bringup.pilot.session import Session, Watched
-from bringup.pilot.stopmark import stop_asked
-from bringup.redact import secrets_in
 from bringup.report.reporter import NullReporter, Reporter
 from bringup.states import State
-from bringup.timeline import LineSplitter, Timeline
+from bringup.targets import procfs
 
-_READ = 1 << 20
+if TYPE_CHECKING:
+    from bringup.timeline import LineSplitter
 
-
-def open_recorder(run_dir: RunDir, document: dict[str, Any], reporter: Reporter) -> Recorder:
-    """A recorder that goes on where the stored events end. The caller holds the lock."""
-    last = -1
-    for event in run_dir.events():
-        last = max(last, int(event.get("seq", -1)))
-    return Recorder(document, reporter, run_dir, next_seq=last + 1)
+Rung = Literal["none", "health", "models", "completion"]
 
 
 def refresh(
@@ -53,13 +40,16 @@ def refresh(
         document = run_dir.read()
         if document is None:
             return {}
-        if State.of(document["state"]).final:
+        state = State.of(document["state"])
+        if state.final or (state is State.READY and _still_there(run_dir, document)):
             return document
         if run_dir.lock():
             try:
                 document = run_dir.read() or document
                 if not State.of(document["state"]).final:
-                    _resume(run_dir, document, NullReporter(), until="now", probe="none")
+                    from bringup.pilot.resume import resume
+
+                    resume(run_dir, document, NullReporter(), until="now", probe="completion")
                     index(state_dir, run_dir, document, quiet)
                 return document
             finally:
@@ -93,7 +83,9 @@ def attach(
             try:
                 document = run_dir.read() or document
                 left = None if until is None else max(0.0, until - time.monotonic())
-                _resume(
+                from bringup.pilot.resume import resume
+
+                resume(
                     run_dir, document, reporter, until="ready", probe=probe, deadline_s=left,
                     fail_on_stall=fail_on_stall, api_key=api_key,
                 )  # fmt: skip
@@ -109,84 +101,11 @@ def _over(document: Mapping[str, Any], fail_on_stall: bool) -> bool:
     return state.final or state in (State.READY, State.UNHEALTHY) or (fail_on_stall and state is State.STALLED)
 
 
-def _resume(
-    run_dir: RunDir,
-    document: dict[str, Any],
-    reporter: Reporter,
-    *,
-    until: Literal["ready", "now"],
-    probe: Rung,
-    deadline_s: float | None = None,
-    fail_on_stall: bool = False,
-    api_key: str | None = None,
-) -> None:
-    """Becomes the follower of the run. *document* is changed in place."""
-    recorder = open_recorder(run_dir, document, reporter)
+def _still_there(run_dir: RunDir, document: Mapping[str, Any]) -> bool:
+    """Whether a server that was ready still has every process it needs; its log need not be read for that."""
     attempt = AttemptDir(run_dir.attempt(max(1, run_dir.last_attempt)))
-    pid = attempt.read_pid()
-    known = watching(document["engine"])
-    command = _command(document, pid.pid if pid is not None and attempt.alive() else None)
-    timeline = Timeline(known, secrets=secrets_in(command.argv, command.env))
-    _replay(timeline, attempt.log, run_dir)
-    pids = [(pid.pid, pid.start_ticks)] if pid is not None else []
-    follower = Follower(attempt.log, offset=timeline.offset, pids=pids, exit_file=attempt.exit_file)
-    probing = Probing(command, known, probe, api_key=api_key)
-    watched = Watched(
-        pid=pid.pid if pid is not None else None,
-        read_exit=attempt.read_exit,
-        stop_asked=lambda: stop_asked(attempt),
-        run_id=run_dir.id,
-    )
-    session = Session(
-        recorder,
-        known,
-        command,
-        timeline,
-        follower,
-        watched,
-        probing,
-        deadline_s=deadline_s,
-        fail_on_stall=fail_on_stall,
-    )
-    try:
-        session.resume(alive=attempt.alive())
-        session.run(until)
-    finally:
-        probing.stop()
-        follower.close()
-        recorder.close()
-
-
-def _replay(timeline: Timeline, log: Path, run_dir: RunDir) -> None:
-    """Reads again what was read before, with the times at which it was read; records nothing."""
-    marks = [
-        (e["offset"], e["t_s"]) for e in run_dir.events() if e.get("source") == "log" and e.get("offset") is not None
-    ]
-    end = marks[-1][0] + 1 if marks else 0
-    try:
-        with log.open("rb") as file:
-            before: float | None = 0.0
-            for offset, t_s in marks:  # the bytes up to a mark were read by the time of the mark before it
-                if offset > timeline.offset:
-                    timeline.feed(file.read(offset - timeline.offset), before)
-                before = t_s
-            while timeline.offset < end:  # the line of the last event, whole
-                data = file.readline(_READ)
-                if not data:
-                    break
-                timeline.feed(data, before)
-    except OSError:
-        return
-
-
-def _command(document: Mapping[str, Any], pid: int | None) -> Command:
-    """The command as it really runs (its key is needed to probe it), else as it was stored, redacted."""
-    argv = processes.exe_and_cmdline(pid)[1] if pid is not None else None
-    stored = document["attempts"][-1]["command"] if document["attempts"] else []
-    found = commands.parse(argv or stored)
-    if found.engine != document["engine"]:  # a process may rewrite its own title
-        found = commands.parse(stored)
-    return found
+    needed = document.get("processes") or []
+    return attempt.alive() and all(procfs.is_alive(p["pid"], p.get("start_ticks")) for p in needed)
 
 
 # -- reading another follower's events -------------------------------------------------------------------------
@@ -204,6 +123,8 @@ def _next_event(run_dir: RunDir, until: float | None) -> None:
 def _follow_events(run_dir: RunDir, reporter: Reporter, seen: int, until: float | None, fail_on_stall: bool) -> int:
     """Shows the events that the run's follower writes, until it is over or the follower is gone; the next number."""
     follower = Follower(run_dir.events_file)
+    from bringup.timeline import LineSplitter
+
     lines = LineSplitter()
     try:
         while until is None or time.monotonic() < until:

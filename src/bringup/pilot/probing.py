@@ -20,7 +20,9 @@ Rung = Literal["none", "port", "health", "models", "completion"]
 class Probing:
     """Decides the endpoint of one attempt and runs the ladder up to the rung that was asked for."""
 
-    def __init__(self, command: Command, engine: Engine, upto: Rung, *, api_key: str | None = None) -> None:
+    def __init__(
+        self, command: Command, engine: Engine, upto: Rung, *, api_key: str | None = None, passive: bool = False
+    ) -> None:
         self.upto = upto
         self.endpoint: Endpoint | None = None
         self._command = command
@@ -36,7 +38,9 @@ class Probing:
         self._prober: Prober | None = None
         self._on_result: Callable[[Probe], None] = lambda _: None
         self._clock: Callable[[], float] = lambda: 0.0
-        self._stopped = False
+        #: nothing is asked of the server; whoever follows it later will
+        self.passive = passive
+        self._stopped = passive
 
     @property
     def decides(self) -> bool:

@@ -113,3 +113,9 @@ class Recorder:
         attempts = self.document["attempts"]
         started = seconds_of(attempts[-1].get("started") if attempts else self.document.get("started"))
         return None if started is None else round(now - started, 3)
+
+
+def open_recorder(run_dir: RunDir, document: dict[str, Any], reporter: Reporter) -> Recorder:
+    """A recorder that goes on where the stored events end. The caller holds the lock."""
+    last = max((int(event.get("seq", -1)) for event in run_dir.events()), default=-1)
+    return Recorder(document, reporter, run_dir, next_seq=last + 1)

@@ -386,7 +386,7 @@ class Session:
         facts = Facts(
             exit=self._exit,
             ended=self._closed or self._exit is not None,
-            probed=True if self._was_ready else (False if self.probing.decides else None),
+            probed=True if self._was_ready else (False if self.probing.decides and not self.probing.passive else None),
             oom_kills=kills,
             vanished=tuple(self._vanished),
             warmup=self._warmup,

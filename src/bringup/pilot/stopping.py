@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from bringup.errors import StopNotProven
 from bringup.follow.stop import StopProof, stop
 from bringup.launch.attempt import AttemptDir
 from bringup.ledger import RunDir
-from bringup.pilot.attach import open_recorder, refresh
+from bringup.pilot.attach import refresh
 from bringup.pilot.index import index
+from bringup.pilot.recorder import open_recorder
 from bringup.pilot.stopmark import ask_stop
 from bringup.report.reporter import Reporter
 from bringup.states import State
@@ -30,7 +32,7 @@ def stop_run(state_dir: Path, run_dir: RunDir, reporter: Reporter, *, grace_s: f
         document = run_dir.read() or {}
         if held and document and not State.of(document["state"]).final:
             recorder = open_recorder(run_dir, document, reporter)
-            recorder.move(State.STOPPING, "stopped through bringup", recorder_time(recorder))
+            recorder.move(State.STOPPING, "stopped through bringup", recorder.seconds_since_start(time.time()))
             recorder.close()
         proof = stop_attempt(attempt, run_dir.id, _ports(document), grace_s)
     finally:
@@ -39,13 +41,6 @@ def stop_run(state_dir: Path, run_dir: RunDir, reporter: Reporter, *, grace_s: f
     index(state_dir, run_dir, document, reporter)
     _told(proof, document)
     return document
-
-
-def recorder_time(recorder: Any) -> float | None:
-    import time
-
-    found: float | None = recorder.seconds_since_start(time.time())
-    return found
 
 
 def stop_attempt(attempt: AttemptDir, run_id: str, ports: Sequence[tuple[str, int]], grace_s: float) -> StopProof:
