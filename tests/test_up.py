@@ -325,3 +325,16 @@ def test_status_never_calls_a_start_ready_that_nobody_has_asked(cli: Cli, engine
     assert cli("status", "--json").json["state"] == "starting"
     assert cli("wait", "--json").json["state"] == "ready"
     assert cli("stop").code == 0
+
+
+def test_usage_errors_say_what_to_write(cli: Cli) -> None:
+    stray = cli("up", "vllm", "serve", "a b")
+    assert (stray.code, "write `bringup up -- vllm serve 'a b'`" in stray.err) == (2, True)
+    assert cli("up", "--").code == 2
+    assert cli("up", "--on", "ssh://host", "--", "true").code == 2
+    assert cli("status", "--on", "local").code == 2  # there is no run yet
+    wrong = cli("wach")
+    assert (wrong.code, "did you mean `bringup watch`?" in wrong.err) == (2, True)
+    assert cli("wait", "--timeout", "soon").code == 2
+    for done in (stray, wrong):
+        assert "Traceback" not in done.err

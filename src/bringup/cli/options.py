@@ -33,6 +33,16 @@ class Duration(click.ParamType[float] if TYPE_CHECKING else click.ParamType):  #
         return sum(float(m["n"]) * _UNITS[m["unit"]] for m in found)
 
 
+def _targets(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
+    """Checks ``--on``: a target that cannot be used is an error before anything is done."""
+    del ctx, param
+    if value:
+        from bringup.targets import open_target
+
+        for text in value:
+            open_target(text)
+
+
 def common(*, jsonl: bool = False) -> Callable[[F], F]:
     """--state-dir, --json, --quiet, --no-color; with *jsonl* also --jsonl."""
 
@@ -41,6 +51,15 @@ def common(*, jsonl: bool = False) -> Callable[[F], F]:
             click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
             click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress."),
             click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
+            click.option(
+                "--on",
+                "on",
+                multiple=True,
+                metavar="TARGET",
+                expose_value=False,
+                callback=_targets,
+                help="Where it runs; this version knows `local` only.",
+            ),
             click.option(
                 "--state-dir", metavar="DIR", help="Where runs are kept. [default: $BRINGUP_STATE_DIR, else XDG]"
             ),

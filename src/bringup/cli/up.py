@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import click
@@ -35,6 +36,7 @@ Examples:
 @click.option("--foreground", is_flag=True, help="Stay, forward signals, end with the server's own code.")
 @click.option("--no-env-additions", is_flag=True, help="Do not add PYTHONUNBUFFERED=1 for the server.")
 @common(jsonl=True)
+@click.argument("stray", nargs=-1, metavar="[-- COMMAND...]")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Launch a server detached, follow its start, and say that it is ready or exactly why it failed.
@@ -46,6 +48,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     from bringup.pilot.up import UpOptions, bring_up
     from bringup.report import choose
 
+    if given["stray"]:
+        words = shlex.join([*given["stray"], *(ctx.obj["command"] or ())])
+        raise errors.UsageError("the command must stand after `--`", f"write `bringup up -- {words}`")
     root = state_path(given["state_dir"])
     argv = ctx.obj["command"]
     api_key = key_from(given["api_key_env"])
