@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 
 from bringup.engines import Engine, engine
 from bringup.facts import Command, Exit, Probe
-from bringup.follow import Follower
+from bringup.follow import Follower, processes
 from bringup.pilot.probing import Probing
 from bringup.pilot.recorder import Recorder
 from bringup.pilot.session import Session, Watched
@@ -18,6 +21,7 @@ from bringup.report import NullReporter
 from bringup.report.documents import new_run_document
 from bringup.states import MOVES, State
 from bringup.timeline import Timeline
+from tests.conftest import eventually
 
 LOGS = Path(__file__).parent / "data" / "logs"
 
@@ -183,3 +187,29 @@ def test_states_move_only_as_the_table_says(bench: Bench) -> None:
     for state, to in MOVES.items():
         assert state not in to
         assert not (state.final and to)
+
+
+def test_a_fork_of_a_needed_process_is_not_needed_itself(tmp_path: Path) -> None:
+    """A scheduler forks compilers: between fork and exec they carry its title."""
+    script = (
+        "import os,sys,time,subprocess\n"
+        "open(sys.argv[1] + '/pid', 'w').write(str(os.getpid()))\n"
+        "child = os.fork()\n"
+        "time.sleep(0.3 if child == 0 else 300)\n"
+    )
+    program = tmp_path / "sglang::scheduler"
+    program.write_text(script)
+    main = subprocess.Popen([sys.executable, "-c", "import subprocess,sys; subprocess.run(sys.argv[1:])",
+                             sys.executable, str(program), str(tmp_path)])  # fmt: skip
+    bench = Bench(tmp_path, engine("sglang"))
+    try:
+        bench.session.watched.pid = main.pid
+        bench.follower.add_pid(main.pid, None)
+        eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        bench.session._find_essential()
+        assert list(bench.session._essential) == [int((tmp_path / "pid").read_text())]
+    finally:
+        for pid in [*processes.descendants(main.pid), main.pid]:
+            os.kill(pid, signal.SIGKILL)
+        main.wait(10)
+        bench.follower.close()

@@ -295,7 +295,7 @@ class Session:
                 continue
             shown = " ".join(processes.exe_and_cmdline(pid)[1])
             title = next((t for t in titles if t in shown), None)
-            if title is not None:
+            if title is not None and not _same_as_parent(pid):
                 self.follower.add_pid(pid, procfs.start_ticks(pid))
                 self._essential[pid] = title
                 known = {"pid": pid, "start_ticks": procfs.start_ticks(pid), "title": title}
@@ -393,3 +393,12 @@ class Session:
             stopped=self.watched.stop_asked(),
         )
         return with_commands(diagnose(self.timeline.view, self.engine, facts), redact_argv(self.command.argv))
+
+
+def _same_as_parent(pid: int) -> bool:
+    """Whether a process still looks like its parent: a fork on its way to something else (a compiler, a worker).
+
+    It carries the title of a process that is needed and is none itself; its end means nothing.
+    """
+    stat = procfs.read_stat(pid)
+    return stat is not None and processes.exe_and_cmdline(stat.ppid)[1] == processes.exe_and_cmdline(pid)[1]
