@@ -72,8 +72,8 @@ class Bench:
     def step(self, seconds: float = 0.0) -> str:
         """One turn of the loop, also while it is failing."""
         self.clock.now += seconds
-        for signal in self.follower.wait(0.05):
-            self.session._signal(signal)
+        for told in self.follower.wait(0.05):
+            self.session._signal(told)
         self.session._answered()
         self.session._tick(self.clock.now)
         return self.recorder.document["state"]
