@@ -185,7 +185,9 @@ def test_start(case: dict[str, Any], state: Path, port: int, tmp_path: Path) -> 
     if killer:
         killer.start()
     try:
-        code, run, talk = bringup("up", "--no-plan", *given, "--", *argv, state=state, env=env, limit=UP_LIMIT_S)
+        code, run, talk = bringup(
+            "up", "--no-plan", "--force", *given, "--", *argv, state=state, env=env, limit=UP_LIMIT_S
+        )
     finally:
         if killer:
             killer.over.set()

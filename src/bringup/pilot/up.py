@@ -12,6 +12,7 @@ from typing import Any
 
 from bringup import command as commands
 from bringup import errors
+from bringup.checkpoint import missing_shards
 from bringup.clock import now_text
 from bringup.engines import watching
 from bringup.facts import Command, Event
@@ -30,7 +31,7 @@ from bringup.pilot.session import Session, Watched
 from bringup.pilot.stopmark import stop_asked
 from bringup.pilot.stopping import stop_attempt
 from bringup.plan import plan_line
-from bringup.preflight import program_found
+from bringup.preflight import Check, program_found, shards_there
 from bringup.redact import redact_argv, redact_env, redact_text, secrets_in
 from bringup.report.documents import new_run_document, safe
 from bringup.report.reporter import Reporter
@@ -109,7 +110,7 @@ def _attempt(
     known = watching(command.engine)
     if options.plan:
         reporter.note(plan_line(command))
-    check = program_found(commands.runnable(command)[0], _which(environ, cwd))
+    check = program_found(commands.runnable(command)[0], _which(environ, cwd)) or _shards(command, cwd)
     if check is not None and not options.force:
         recorder.move(State.REFUSED, check.summary)
         raise errors.RefusedError(check.summary, check.fix)
@@ -212,6 +213,13 @@ def _shown_environment(options: UpOptions, command: Command, run_id: str) -> dic
     if options.env_additions:
         shown["PYTHONUNBUFFERED"] = "1"
     return shown
+
+
+def _shards(command: Command, cwd: str) -> Check | None:
+    if not command.model:
+        return None
+    missing = missing_shards(Path(cwd) / Path(command.model).expanduser())
+    return shards_there(command.model, command.args, missing)
 
 
 def _which(environ: Mapping[str, str], cwd: str) -> Callable[[str], bool]:
