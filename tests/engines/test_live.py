@@ -185,9 +185,10 @@ def test_start(case: dict[str, Any], state: Path, port: int, tmp_path: Path) -> 
     if killer:
         killer.start()
     try:
-        code, run, talk = bringup(
-            "up", "--no-plan", "--force", *given, "--", *argv, state=state, env=env, limit=UP_LIMIT_S
-        )
+        # What preflight would refuse is launched all the same where the case is about what the engine does with it.
+        force = () if case["state"] == "refused" else ("--force",)
+        words = ("up", "--no-plan", *force, *given, "--", *argv)
+        code, run, talk = bringup(*words, state=state, env=env, limit=UP_LIMIT_S)
     finally:
         if killer:
             killer.over.set()
@@ -196,6 +197,10 @@ def test_start(case: dict[str, Any], state: Path, port: int, tmp_path: Path) -> 
     if killer:
         killer.join(5)
         assert killer.killed, f"nothing was killed: {talk}"
+    if case["state"] == "refused":
+        assert (code, run["schema"]) == (14, "bringup.error/1"), talk
+        assert case["evidence"] in talk
+        return
     log = next(state.glob("runs/*/1/log")).read_text(errors="replace")
     told = f"{json.dumps(run.get('diagnosis'), indent=1)[:3000]}\n--- talk\n{talk}\n--- log\n{log[-4000:]}"
     assert run["state"] == case["state"], told
