@@ -222,6 +222,7 @@ def test_generic_command_is_ready_by_port_and_http(cli: Cli, port: int) -> None:
     up = cli("up", "--json", "--", "python3", "-m", "http.server", str(port), "--bind", "127.0.0.1")
     assert (up.code, up.json["engine"]) == (0, "generic"), up.err
     assert up.json["endpoint"] == f"http://127.0.0.1:{port}"
+    assert f"curl http://127.0.0.1:{port}/v1" not in cli("status").out
     assert cli("stop").code == 0
 
 

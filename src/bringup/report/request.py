@@ -27,7 +27,10 @@ def curl(run: Mapping[str, Any]) -> str | None:
     if not endpoint:
         return None
     probes = {p["rung"]: p for p in run.get("probes") or []}
-    data = (probes.get("completion") or {}).get("data") or {}
+    rungs = [probes.get(r) or {} for r in ("models", "completion")]
+    if all(p.get("status") == "skipped" for p in rungs) and not is_keyed(run):
+        return f"curl {shlex.quote(one_line(endpoint).rstrip('/') + '/')}"  # it answers HTTP and is no model server
+    data = rungs[1].get("data") or {}
     path, body = _REQUESTS.get(str(data.get("kind")), _REQUESTS["chat"])
     name = served_name(run)
     named = {"model": name, **body} if name else body
