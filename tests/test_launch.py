@@ -30,6 +30,14 @@ def attempt(tmp_path: Path) -> AttemptDir:
     return AttemptDir(tmp_path / "runs" / "r" / "1")
 
 
+def _gone(one: Launched) -> bool:
+    """Kills what is left of a launch, also what was forked since the last look; whether its cradle has ended."""
+    for stat in procfs.all_stats():
+        if stat.session == one.pid:
+            kill(stat.pid)
+    return not procfs.is_alive(one.cradle_pid, one.cradle_ticks)
+
+
 @pytest.fixture
 def start(attempt: AttemptDir) -> Iterator[Start]:
     begun: list[Launched] = []
@@ -40,10 +48,7 @@ def start(attempt: AttemptDir) -> Iterator[Start]:
 
     yield go
     for one in begun:
-        for stat in procfs.all_stats():
-            if stat.session == one.pid:
-                kill(stat.pid)
-        until(lambda one=one: not procfs.is_alive(one.cradle_pid, one.cradle_ticks))
+        until(lambda one=one: _gone(one))
 
 
 def ended(attempt: AttemptDir) -> Exit:
